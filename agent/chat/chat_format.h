@@ -1,0 +1,61 @@
+#pragma once
+// Messages to token segments, sampled tokens to messages. One implementation a format. PUBLIC.
+// Only a chat format inserts control tokens, and it does so by id.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/context/token_log.h"
+#include "agent/message.h"
+#include "model/sampling/grammar.h"
+#include "model/text/tokenizer.h"
+#include "tools/tool.h"
+
+namespace skein::agent {
+
+struct Segment {
+    Origin origin = Origin::glue;
+    Tokens tokens;
+};
+
+/// A reply taken apart. A call that cannot be parsed is in `malformed`, never repaired.
+struct ParsedReply {
+    std::string text;      ///< what the assistant says, without thinking and calls
+    std::string thinking;  ///< reasoning part; calls drafted inside are not calls
+    std::vector<tools::ToolCall> calls;  ///< ids are empty; the agent gives them
+    struct Malformed { std::string raw, error; };
+    std::vector<Malformed> malformed;
+    bool unclosed_thinking = false;
+};
+
+class ChatFormat {
+  public:
+    virtual ~ChatFormat() = default;
+    virtual std::string_view name() const = 0;
+    /// The opening of a conversation: system text with the tools described in the format's own way.
+    virtual std::vector<Segment> render_system(std::string_view text,
+                                               std::span<const tools::ToolSpec* const> tools) const = 0;
+    /// One user or tool message; several tool results of a turn come in call order.
+    virtual std::vector<Segment> render(const Message& message) const = 0;
+    /// What comes before the model speaks.
+    virtual std::vector<Segment> open_reply() const = 0;
+    /// What closes the model's turn when it did not emit its own end (e.g. the length limit).
+    virtual std::vector<Segment> close_reply(std::span<const Token> reply) const = 0;
+    virtual std::vector<Token> stop_tokens() const = 0;
+    virtual ParsedReply parse(std::span<const Token> reply) const = 0;
+    /// The reply as a grammar: exactly one call of one of these tools, arguments by schema.
+    virtual std::shared_ptr<const model::Grammar> call_grammar(
+        std::span<const tools::ToolSpec* const> tools) const = 0;
+};
+
+/// "chatml" ... by name, or recognised from a model's chat template text.
+/// Throws: model::Error listing the known formats.
+/// Lifetime: `tokenizer` must outlive the format.
+std::unique_ptr<ChatFormat> make_chat_format(std::string_view name,
+                                             const model::Tokenizer& tokenizer);
+std::optional<std::string> recognise_chat_template(std::string_view template_text);
+
+}  // namespace skein::agent

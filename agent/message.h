@@ -1,0 +1,23 @@
+#pragma once
+// Messages as plain data. PUBLIC.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/tool.h"
+
+namespace skein::agent {
+
+enum class Role { system, user, assistant, tool };
+std::string_view to_string(Role role);
+
+/// `text` is raw bytes. `calls` only for the assistant; `call_id` and `name` only for tool messages.
+struct Message {
+    Role role = Role::user;
+    std::string text;
+    std::vector<tools::ToolCall> calls;
+    std::string call_id, name;
+};
+
+}  // namespace skein::agent

@@ -1,0 +1,60 @@
+#pragma once
+// One timeline of tokens over a shared Engine. PUBLIC.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "model/token.h"
+
+namespace skein::model {
+
+class Engine;
+using Logits = std::span<const float>;
+
+/// What `sync` did.
+struct SyncReport {
+    int reused = 0;     ///< leading tokens whose KV was already there
+    int evaluated = 0;  ///< tokens evaluated now
+};
+
+/// Called between chunks of a long prefill; returning false stops it (the timeline stays valid at
+/// the tokens evaluated so far).
+struct PrefillProgress {
+    virtual ~PrefillProgress() = default;
+    virtual bool on_progress(int done, int total) = 0;
+};
+
+/// A mutable timeline. Not thread-safe; sessions of one engine may run in different threads.
+/// Logits depend only on the tokens: not on chunk size, thread count, forks, rewinds or reuse.
+class Session {
+  public:
+    struct Impl;
+    explicit Session(std::unique_ptr<Impl> impl);
+    ~Session();
+    Session(Session&&) noexcept;
+    Session& operator=(Session&&) noexcept;
+
+    /// Makes the timeline equal `tokens`, evaluating only what differs.
+    /// Throws: Error when longer than max_context, or an id is out of range.
+    SyncReport sync(std::span<const Token> tokens, PrefillProgress* progress = nullptr);
+    /// Appends one token. Same bits as sync with the longer prefix.
+    void decode(Token token);
+    /// Logits after the last token, [vocab_size]. Requires: size() > 0. Valid until the next call.
+    Logits logits() const;
+    /// Forgets positions from `position` on; logits are those of position - 1 (re-evaluated when
+    /// needed, at most 127 tokens).
+    void rewind(int position);
+    /// A new timeline that shares every full block of 128 tokens.
+    Session fork() const;
+    int size() const;
+    std::span<const Token> tokens() const;
+    int max_context() const;
+    std::size_t kv_bytes() const;  ///< bytes of KV blocks this timeline references
+
+  private:
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skein::model
