@@ -2,9 +2,11 @@
 // How a kernel with a C entry is called: its arguments as data. PUBLIC.
 
 #include <boost/json/value.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace skein::tools {
