@@ -46,6 +46,9 @@ struct StepRecord {
     Uid trajectory;
     int sequence = 0;
     std::vector<std::pair<Origin, Tokens>> delta;
+    /// What a replay must do to get here: the raw texts given to `Agent::say` (or `run`) since the
+    /// last step, and the names of the tools of TurnOptions::force_call.
+    std::vector<std::string> said, forced;
     Completion reply;
     std::vector<std::pair<Origin, Tokens>> closing;  ///< glue after the reply
     model::SamplingParams sampling;
