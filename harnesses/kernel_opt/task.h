@@ -14,8 +14,12 @@
 //                  extern "C" void skein_generate(const int64_t* sizes, uint64_t seed,
 //                                                 const char* distribution, void* const* inputs);
 //              start/        editable files for the agent (a copy of the anchor)
+//              visible.json  public cases: {"cases": [{"name", "sizes", "distribution", "timed"}]}
 //              generator.cpp the move space's code generator (compiled into skein)
 //              hidden/       hidden.json (held-out cases), cheats/*.cc, known_good.cc
+//
+// gen.cc, reference.cc and every candidate are single translation units that include only system
+// headers: they can be compiled from their text alone. gen.cc aborts on an unknown distribution.
 
 #include <filesystem>
 #include <string>
@@ -34,13 +38,21 @@ struct KernelCase {
 
 /// Error of an output element: |got - want| / row scale, where the row scale is the root mean square
 /// of the oracle's row (`row` elements). Accepted below max(noise_factor * noise, c * eps * sqrt(k)),
-/// `noise` being the anchor's own error on the same inputs; integers must be exact.
+/// `noise` being the anchor's own error on the same inputs. With `exact`, every element must equal
+/// the oracle's, floats too (data movement has no rounding).
 struct Tolerance {
     bool exact = false;
     double c = 8;
     double noise_factor = 4;
     std::string k = "1";    ///< reduction length, an expression over the sizes
     std::string row = "1";  ///< elements that share one scale, an expression over the sizes
+};
+
+/// What the authors of the task measured, for orientation; never a denominator.
+struct KnownResult {
+    double best_speedup = 0;        ///< best point of the move space against the anchor
+    double flags_only_speedup = 0;  ///< the anchor's source with the best allowed flags
+    std::string machine, date;
 };
 
 struct KernelTask {
@@ -56,15 +68,19 @@ struct KernelTask {
     std::string language_standard;           ///< e.g. "c++20"
     std::vector<std::string> flags;          ///< the anchor's, e.g. -O3 -march=native
     std::vector<std::string> allowed_flags;  ///< what a candidate may add
-    std::vector<std::string> forbidden_symbols;
+    std::vector<std::string> forbidden_symbols;  ///< a trailing * stands for any suffix
     std::vector<KernelCase> visible, hidden;
     std::string anchor_source, prompt;
     std::string anchor_sha256;
+    KnownResult known;
 };
 
 /// Throws: std::runtime_error with file, key, expected and got; also when the anchor's hash differs.
 KernelTask load_task(const std::filesystem::path& directory);
-/// Every task below `root`, sorted by id.
+/// Every task below `root`, sorted by id. Throws: std::runtime_error also when there is none.
 std::vector<KernelTask> load_tasks(const std::filesystem::path& root);
+/// Where this program's tasks are: <prefix>/share/skein/tasks when it is installed, else the source
+/// tree it was built from. Throws: std::runtime_error naming both places when neither exists.
+std::filesystem::path tasks_root();
 
 }  // namespace skein::harnesses

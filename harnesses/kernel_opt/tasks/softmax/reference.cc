@@ -1,0 +1,25 @@
+// Oracle of softmax in double.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+extern "C" void skein_reference(const std::int64_t* sizes, const void* const* inputs,
+                                void* const* outputs) {
+    const std::int64_t rows = sizes[0], cols = sizes[1];
+    const float* x = static_cast<const float*>(inputs[0]);
+    double* y = static_cast<double*>(outputs[0]);
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * cols;
+        double* out = y + r * cols;
+        double highest = -INFINITY;
+        for (std::int64_t c = 0; c < cols; ++c) {
+            highest = std::max(highest, static_cast<double>(in[c]));
+        }
+        double sum = 0;
+        for (std::int64_t c = 0; c < cols; ++c) {
+            out[c] = std::exp(static_cast<double>(in[c]) - highest);
+            sum += out[c];
+        }
+        for (std::int64_t c = 0; c < cols; ++c) out[c] /= sum;
+    }
+}

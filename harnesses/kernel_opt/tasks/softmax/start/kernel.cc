@@ -1,0 +1,22 @@
+// Softmax of every row: the maximum, the exponentials and their sum, the division.
+#include <cmath>
+#include <cstdint>
+
+extern "C" void softmax(const float* x, float* y, std::int64_t rows, std::int64_t cols) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * cols;
+        float* out = y + r * cols;
+        float highest = -INFINITY;
+        for (std::int64_t c = 0; c < cols; ++c) {
+            highest = in[c] > highest ? in[c] : highest;
+        }
+        float sum = 0;
+        for (std::int64_t c = 0; c < cols; ++c) {
+            out[c] = std::exp(in[c] - highest);
+            sum += out[c];
+        }
+        for (std::int64_t c = 0; c < cols; ++c) {
+            out[c] /= sum;
+        }
+    }
+}
