@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace skein::model {
@@ -25,6 +26,6 @@ const DTypeInfo& dtype_info(DType type);
 /// The type with this GGUF id, or nothing when this build cannot read it.
 std::optional<DType> dtype_from_gguf(std::uint32_t id);
 /// Name of any GGUF type id known to the format, supported or not; "unknown type N" otherwise.
-std::string_view gguf_type_name(std::uint32_t id);
+std::string gguf_type_name(std::uint32_t id);
 
 }  // namespace skein::model

@@ -3,6 +3,7 @@
 // checked against.  Source: ggml block layouts (see README of this folder).
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "model/load/dtype.h"
