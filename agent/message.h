@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/token.h"
 #include "tools/tool.h"
 
 namespace skein::agent {
@@ -13,11 +14,14 @@ enum class Role { system, user, assistant, tool };
 std::string_view to_string(Role role);
 
 /// `text` is raw bytes. `calls` only for the assistant; `call_id` and `name` only for tool messages.
+/// `tokens`, when not empty, is the text already cut to a budget and tokenised; formats take it as it
+/// is instead of tokenising `text`.
 struct Message {
     Role role = Role::user;
     std::string text;
     std::vector<tools::ToolCall> calls;
     std::string call_id, name;
+    model::Tokens tokens;
 };
 
 }  // namespace skein::agent

@@ -26,7 +26,10 @@ struct ParsedReply {
     std::string text;      ///< what the assistant says, without thinking and calls
     std::string thinking;  ///< reasoning part; calls drafted inside are not calls
     std::vector<tools::ToolCall> calls;  ///< ids are empty; the agent gives them
-    struct Malformed { std::string raw, error; };
+    struct Malformed {
+        std::string raw, error;
+        std::size_t calls_before = 0;  ///< how many valid calls came before it in the reply
+    };
     std::vector<Malformed> malformed;
     bool unclosed_thinking = false;
 };
@@ -38,8 +41,12 @@ class ChatFormat {
     /// The opening of a conversation: system text with the tools described in the format's own way.
     virtual std::vector<Segment> render_system(std::string_view text,
                                                std::span<const tools::ToolSpec* const> tools) const = 0;
-    /// One user or tool message; several tool results of a turn come in call order.
+    /// The system text a model of this format expects when the user gives none.
+    virtual std::string_view default_system() const { return {}; }
+    /// One message. An assistant's message is history that was not sampled here: Origin::forced.
     virtual std::vector<Segment> render(const Message& message) const = 0;
+    /// All results of one turn, in call order.
+    virtual std::vector<Segment> render_results(std::span<const Message> results) const = 0;
     /// What comes before the model speaks.
     virtual std::vector<Segment> open_reply() const = 0;
     /// What closes the model's turn when it did not emit its own end (e.g. the length limit).
@@ -51,11 +58,13 @@ class ChatFormat {
         std::span<const tools::ToolSpec* const> tools) const = 0;
 };
 
-/// "chatml" ... by name, or recognised from a model's chat template text.
-/// Throws: model::Error listing the known formats.
+/// "chatml" (SmolLM2), "qwen2", "qwen3", "qwen3-thinking".
+/// Throws: model::Error listing the known formats, or naming a control token the vocabulary lacks.
 /// Lifetime: `tokenizer` must outlive the format.
 std::unique_ptr<ChatFormat> make_chat_format(std::string_view name,
                                              const model::Tokenizer& tokenizer);
+/// The name of the format a model's chat template describes, by its distinctive markers; nothing for
+/// an unknown template. The text is only searched, never executed.
 std::optional<std::string> recognise_chat_template(std::string_view template_text);
 
 }  // namespace skein::agent

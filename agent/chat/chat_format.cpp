@@ -1,0 +1,49 @@
+#include "agent/chat/chat_format.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "agent/chat/chatml.h"
+#include "model/error.h"
+
+namespace skein::agent {
+
+namespace {
+
+constexpr ChatMLStyle kStyles[] = {
+    {"chatml", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", false, false},
+    {"qwen2", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", true, false},
+    {"qwen3", "", true, false},
+    {"qwen3-thinking", "", true, true},
+};
+
+}  // namespace
+
+std::unique_ptr<ChatFormat> make_chat_format(std::string_view name,
+                                             const model::Tokenizer& tokenizer) {
+    std::vector<std::string_view> known;
+    for (const ChatMLStyle& style : kStyles) {
+        if (style.name == name) return std::make_unique<ChatML>(style, tokenizer);
+        known.push_back(style.name);
+    }
+    throw model::Error(
+        fmt::format("unknown chat format '{}'; known: {}", name, fmt::join(known, ", ")));
+}
+
+std::optional<std::string> recognise_chat_template(std::string_view template_text) {
+    const auto has = [&](std::string_view marker) {
+        return template_text.find(marker) != std::string_view::npos;
+    };
+    // A template file holds the newline either as a character or as the escape \n of its language.
+    const bool opens_thinking = has("assistant\n<think>") || has("assistant\\n<think>");
+    if (!has("<|im_start|>") || !has("<|im_end|>")) return std::nullopt;
+    if (has("<tool_response>")) {
+        if (opens_thinking) return "qwen3-thinking";
+        return has("<think>") ? "qwen3" : "qwen2";
+    }
+    // Other members of the family put their own markers around thinking or calls.
+    if (has("<think>") || has("<tool_call>") || has("<|tool")) return std::nullopt;
+    return "chatml";
+}
+
+}  // namespace skein::agent
