@@ -28,7 +28,7 @@ enum class Level { none, landlock, full_noproc, full };
 std::string_view to_string(Level level);
 
 struct Mount {
-    enum class Kind { read_only, writable, tmpfs };
+    enum class Kind { read_only, writable, tmpfs, device };  ///< device: a usable device node
     Kind kind = Kind::read_only;
     std::filesystem::path source;  ///< on the host; unused for tmpfs
     std::filesystem::path target;  ///< inside, absolute
