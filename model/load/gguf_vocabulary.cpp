@@ -20,7 +20,6 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {"qwen2", "qwen2", false, false},          {"deepseek-r1-qwen", "qwen2", false, false},
     {"llama-bpe", "llama-bpe", true, true},    {"llama3", "llama-bpe", true, true},
     {"llama-v3", "llama-bpe", true, true},     {"gpt-4o", "o200k", false, false},
-    {"minimax-m2", "o200k", false, false},
 };
 
 /// A name this table does not know is passed on; the tokenizer refuses it by that name.

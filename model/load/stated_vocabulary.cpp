@@ -77,6 +77,7 @@ class Checker {
         std::string joined;
         for (std::size_t i = 0; i < stated_.merges.size(); ++i) {
             const auto& [left, right] = stated_.merges[i];
+            if (left.empty() || right.empty()) fail(fmt::format("merge {} has an empty part", i));
             joined.assign(left).append(right);
             for (const std::string_view part : {left, right, std::string_view(joined)}) {
                 if (known.contains(part)) continue;
