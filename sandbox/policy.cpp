@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 namespace skein::sandbox {
@@ -10,11 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The parts of /etc that programs need and that say nothing about this machine's users.
-constexpr const char* kEtc[] = {"alternatives", "ca-certificates.conf", "fonts", "ld.so.cache",
-                                "ld.so.conf",   "ld.so.conf.d",         "localtime", "magic",
-                                "mime.types",   "perl", "python3", "python3.11", "ssl/certs",
-                                "ssl/openssl.cnf", "terminfo", "timezone"};
+// The parts of /etc that programs need and that say nothing about this machine's users. Copied:
+// every mount costs about a millisecond a run, and there is no network to need certificates for.
+constexpr const char* kEtc[] = {"ld.so.cache", "ld.so.conf", "localtime",      "magic",
+                                "mime.types",  "timezone",   "ssl/openssl.cnf"};
+constexpr std::uintmax_t kLargestCopy = 1 << 20;
 constexpr const char* kMergedDirectories[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
 [[noreturn]] void refuse(const std::string& what) { throw Error("sandbox policy: " + what); }
@@ -33,21 +35,29 @@ PlanMount tmpfs(std::string target, std::uint64_t bytes) {
     return mount;
 }
 
+void add_copy(std::vector<PlanMount>& mounts, const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kLargestCopy) return;
+    std::ifstream file(path, std::ios::binary);
+    std::string content(std::istreambuf_iterator<char>(file), {});
+    if (file) mounts.push_back(step(PlanMount::file, std::move(content), path));
+}
+
 void add_base_system(std::vector<PlanMount>& mounts) {
+    std::error_code error;
     mounts.push_back(step(PlanMount::read_only, "/usr", "/usr"));
     for (const std::string name : kMergedDirectories) {
         const fs::path path = "/" + name;
-        std::error_code error;
         if (fs::is_symlink(path, error))
             mounts.push_back(step(PlanMount::symlink, fs::read_symlink(path).string(), path));
         else if (fs::is_directory(path, error))
             mounts.push_back(step(PlanMount::read_only, path, path));
     }
-    for (const std::string name : kEtc) {
-        const fs::path path = "/etc/" + name;
-        std::error_code error;
-        if (fs::exists(path, error)) mounts.push_back(step(PlanMount::read_only, path, path));
-    }
+    if (fs::is_directory("/etc/alternatives", error))
+        mounts.push_back(step(PlanMount::read_only, "/etc/alternatives", "/etc/alternatives"));
+    for (const std::string name : kEtc) add_copy(mounts, "/etc/" + name);
+    for (const fs::directory_entry& entry : fs::directory_iterator("/etc/ld.so.conf.d", error))
+        add_copy(mounts, entry.path());
     const auto file = [&](const char* content, const char* target) {
         mounts.push_back(step(PlanMount::file, content, target));
     };

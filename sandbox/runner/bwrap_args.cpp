@@ -62,7 +62,7 @@ std::vector<std::string> bwrap_arguments(const Plan& plan, std::vector<int>& kee
                 "--as-pid-1", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"};
     if (plan.disable_userns != 0) add(words, {"--disable-userns"});
     // Made here because directories that bwrap makes for a file are closed to others.
-    for (const char* directory : {"/etc", "/run", "/run/skein"})
+    for (const char* directory : {"/etc", "/etc/ssl", "/etc/ld.so.conf.d", "/run", "/run/skein"})
         add(words, {"--perms", "0755", "--dir", directory});
     for (const PlanMount& mount : plan.mounts) {
         // Our init goes in before the root is sealed, which is always the last step.
