@@ -18,9 +18,10 @@ namespace skein::harnesses {
 /// "FILE:LINE:COLUMN: message; did you mean 'x'?", one line an error when there are several.
 class ConfigError : public std::runtime_error {
   public:
-    ConfigError(std::string what, std::string file, int line, int column, std::string suggestion)
-        : std::runtime_error(std::move(what)), file(std::move(file)), line(line), column(column),
-          suggestion(std::move(suggestion)) {}
+    ConfigError(std::string what, std::string in_file, int at_line, int at_column,
+                std::string meant)
+        : std::runtime_error(std::move(what)), file(std::move(in_file)), line(at_line),
+          column(at_column), suggestion(std::move(meant)) {}
     std::string file;
     int line = 0, column = 0;  ///< of the first error, from 1
     std::string suggestion;
