@@ -41,12 +41,14 @@ class Session {
     SyncReport sync(std::span<const Token> tokens, PrefillProgress* progress = nullptr);
     /// Appends one token. Same bits as sync with the longer prefix.
     void decode(Token token);
-    /// Logits after the last token, [vocab_size]. Requires: size() > 0. Valid until the next call.
+    /// Logits after the last token, [vocab_size]. After a rewind they are computed again by the first
+    /// call. Requires: size() > 0. Valid until the next call.
     Logits logits() const;
-    /// Forgets positions from `position` on; logits are those of position - 1 (re-evaluated when
-    /// needed, at most 127 tokens).
+    /// Forgets the positions from `position` on. The logits become those of position - 1.
+    /// Throws: Error when the position is outside [0, size()].
     void rewind(int position);
-    /// A new timeline that shares every full block of 128 tokens.
+    /// A new timeline that shares every full block of 128 tokens. Throws: Error when KV memory is
+    /// exhausted.
     Session fork() const;
     int size() const;
     std::span<const Token> tokens() const;

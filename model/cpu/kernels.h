@@ -1,0 +1,109 @@
+#pragma once
+// The operations of the forward pass on a CPU, as one table of function pointers.
+//
+// The scalar table (reference_ops.h) is the definition. Every other table gives the same bits: it
+// may use wider registers, but each output element is computed by the same operations in the same
+// order. Rounding to nearest is assumed throughout, and fused multiply-adds are explicit.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "model/cpu/options.h"
+#include "model/cpu/packed_matrix.h"
+
+namespace skein::model {
+
+/// Rows of activations, one a token, as the projections read them. Float weights read `values`.
+/// Quantised weights read `codes`: each row is cut into blocks of 32, value = scale * code with
+/// |code| <= 32767, so that sums of code products inside a block are exact integers.
+/// Shapes: values, codes [n_rows, columns]; scales, sums [n_rows, columns / 32].
+struct Activations {
+    int columns = 0;
+    const float* values = nullptr;
+    const std::int16_t* codes = nullptr;
+    const float* scales = nullptr;
+    const float* sums = nullptr;  ///< scale * sum of the block's codes: multiplies the minimums
+};
+
+/// Tokens of a block of keys and values: the unit of attention, sharing and paging.
+inline constexpr int kBlockTokens = 128;
+
+/// Kernels keep one head's channels on the stack.
+inline constexpr int kLargestHeadDim = 256;
+
+/// One block of keys and values of one KV head, and the query rows that look at it.
+/// Shapes: keys [head_dim, 128] (transposed: 8 neighbouring tokens are one vector), values
+/// [128, head_dim], queries [n_rows, head_dim] already multiplied by the softmax scale,
+/// visible [n_rows] in 1..128, outputs: maximum, total [n_rows], weighted [n_rows, head_dim].
+struct AttentionBlock {
+    KvType type = KvType::f32;
+    const std::byte* keys = nullptr;
+    const std::byte* values = nullptr;
+    int head_dim = 0;  ///< a multiple of 8
+    int n_rows = 0;
+    const float* queries = nullptr;
+    const int* visible = nullptr;  ///< how many tokens of the block each row may see
+    float* maximum = nullptr;      ///< largest score
+    float* total = nullptr;        ///< sum of exp(score - maximum)
+    float* weighted = nullptr;     ///< sum of exp(score - maximum) * value
+};
+
+struct CpuKernels {
+    Isa isa;
+    const char* name;
+
+    /// out = x / sqrt(mean(x^2) + eps) * weight. Sum: 8 lanes (element i in lane i % 8), then
+    /// ((0+4)+(2+6)) + ((1+5)+(3+7)). `out` may be `x`. Source: Zhang & Sennrich 2019.
+    void (*rmsnorm)(const float* x, const float* weight, int n, float eps, float* out);
+
+    /// Codes, scales and sums of one row (see Activations); blocks of which no element reaches
+    /// 1e-30 become zero. Requires: n a multiple of 32.
+    void (*quantize_row)(const float* x, int n, std::int16_t* codes, float* scales, float* sums);
+
+    /// out[t, r] for the rows r of the panels [panel_begin, panel_end) and all n_rows tokens t.
+    /// Quantised: acc = fma(float(block sum), w_scale * a_scale, acc), then
+    /// acc = fma(w_minimum, a_sum, acc), over the blocks in order. Float: acc = fma(w, a, acc) over
+    /// the columns in order. Writes the padded rows too.
+    /// Shapes: out [n_rows, out_stride], out_stride >= padded_rows().
+    void (*matmul)(const PackedMatrix& matrix, int panel_begin, int panel_end,
+                   const Activations& activations, int n_rows, float* out, std::size_t out_stride);
+
+    /// Turns pairs (x[2i], x[2i+1]) or (x[i], x[i + n/2]) by the angles given as cosines and sines.
+    /// Shapes: x [n], cosines, sines [n / 2].
+    void (*rope_interleaved)(float* x, const float* cosines, const float* sines, int n);
+    void (*rope_half_split)(float* x, const float* cosines, const float* sines, int n);
+
+    /// out = silu(gate) * up. `out` may be `gate` or `up`.
+    void (*swiglu)(const float* gate, const float* up, int n, float* out);
+    /// x += y
+    void (*add)(float* x, const float* y, int n);
+    /// x *= factor
+    void (*scale)(float* x, float factor, int n);
+
+    /// Scores, exponentials and weighted values of one block for some query rows. Scores are
+    /// fma chains over the head's channels in order; `total` has 8 lanes (token j in lane j % 8)
+    /// added as in rmsnorm; `weighted` is an fma chain over the tokens in order.
+    void (*attend)(const AttentionBlock& block);
+    /// Folds a block's result into the state of a row: the state of a softmax over more tokens.
+    /// Shapes: weighted, block_weighted [head_dim].
+    void (*merge)(float& maximum, float& total, float* weighted, float block_maximum,
+                  float block_total, const float* block_weighted, int head_dim);
+    /// out = weighted / total.
+    void (*finish)(const float* weighted, float total, int head_dim, float* out);
+
+    /// f32 to f16, to nearest even, finite values beyond the largest f16 become it.
+    void (*to_f16)(const float* x, int n, std::uint16_t* out);
+    void (*from_f16)(const std::uint16_t* x, int n, float* out);
+};
+
+/// The tables of this build that this CPU can run, slowest first.
+std::span<const CpuKernels* const> available_kernels();
+/// Throws: Error when this CPU cannot run the requested table.
+const CpuKernels& select_kernels(Isa isa);
+
+/// The tables themselves; avx2_kernels() is null on other architectures.
+const CpuKernels& scalar_kernels();
+const CpuKernels* avx2_kernels();
+
+}  // namespace skein::model

@@ -1,0 +1,201 @@
+// The definition of every operation: plain loops that read like the formulas, never optimised.
+// Where a sum has a shape (8 lanes, a tree), the shape is written out, because it is part of the
+// definition.
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "model/cpu/kernels.h"
+#include "model/cpu/math.h"
+#include "model/load/quant.h"
+
+namespace skein::model {
+namespace {
+
+constexpr float kLargestCode = 32767.0F;
+constexpr float kSmallestAmplitude = 1e-30F;  // its inverse times kLargestCode is still finite
+constexpr float kLargestF16 = 65504.0F;
+
+using Lanes = std::array<float, 8>;
+
+float sum_of_lanes(const Lanes& l) {
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
+
+void rmsnorm(const float* x, const float* weight, int n, float eps, float* out) {
+    Lanes squares{};
+    for (int i = 0; i < n; ++i) {
+        float& lane = squares[static_cast<std::size_t>(i % 8)];
+        lane = fma_f32(x[i], x[i], lane);
+    }
+    const float mean = sum_of_lanes(squares) / static_cast<float>(n);
+    const float scale = 1.0F / std::sqrt(mean + eps);
+    for (int i = 0; i < n; ++i) out[i] = x[i] * scale * weight[i];
+}
+
+/// To the nearest integer, ties to even; anything too large for an int16 becomes -32768, as the
+/// vector conversions do with what they cannot represent.
+std::int16_t round_to_code(float value) {
+    if (!(std::fabs(value) <= kLargestCode)) return -32768;
+    return static_cast<std::int16_t>(std::nearbyintf(value));
+}
+
+void quantize_row(const float* x, int n, std::int16_t* codes, float* scales, float* sums) {
+    for (int b = 0; b < n / kBlockColumns; ++b, x += kBlockColumns, codes += kBlockColumns) {
+        float amplitude = 0.0F;
+        for (int i = 0; i < kBlockColumns; ++i) amplitude = max_f32(std::fabs(x[i]), amplitude);
+        const bool zero = amplitude < kSmallestAmplitude;
+        const float inverse = zero ? 0.0F : kLargestCode / amplitude;
+        std::int32_t sum = 0;
+        for (int i = 0; i < kBlockColumns; ++i) {
+            codes[i] = round_to_code(max_f32(-kLargestCode, min_f32(kLargestCode, x[i] * inverse)));
+            sum += codes[i];
+        }
+        scales[b] = zero ? 0.0F : amplitude / kLargestCode;
+        sums[b] = static_cast<float>(sum) * scales[b];
+    }
+}
+
+float quantised_dot(const PackedMatrix& w, int row, const std::int16_t* codes, const float* scales,
+                    const float* sums) {
+    float acc = 0.0F;
+    for (int b = 0; b < w.columns / kBlockColumns; ++b) {
+        const int first = b * kBlockColumns;
+        for (int begin = first; begin < first + kBlockColumns; begin += w.layout.group) {
+            std::int32_t sum = 0;
+            for (int k = begin; k < begin + w.layout.group; ++k)
+                sum += packed_code(w, row, k) * codes[k];
+            acc = fma_f32(static_cast<float>(sum), packed_scale(w, row, begin) * scales[b], acc);
+        }
+        if (w.layout.minimums) acc = fma_f32(packed_minimum(w, row, first), sums[b], acc);
+    }
+    return acc;
+}
+
+float float_dot(const PackedMatrix& w, int row, const float* values) {
+    float acc = 0.0F;
+    for (int k = 0; k < w.columns; ++k) acc = fma_f32(packed_float(w, row, k), values[k], acc);
+    return acc;
+}
+
+void matmul(const PackedMatrix& w, int panel_begin, int panel_end, const Activations& a, int n_rows,
+            float* out, std::size_t out_stride) {
+    const auto columns = static_cast<std::size_t>(a.columns);
+    const std::size_t blocks = columns / kBlockColumns;
+    for (int r = panel_begin * kPanelRows; r < panel_end * kPanelRows; ++r) {
+        for (std::size_t t = 0; t < static_cast<std::size_t>(n_rows); ++t) {
+            out[t * out_stride + static_cast<std::size_t>(r)] =
+                w.quantised() ? quantised_dot(w, r, a.codes + t * columns, a.scales + t * blocks,
+                                              a.sums + t * blocks)
+                              : float_dot(w, r, a.values + t * columns);
+        }
+    }
+}
+
+void rotate(float& first, float& second, float cosine, float sine) {
+    const float x = first;
+    const float y = second;
+    first = fma_f32(x, cosine, -(y * sine));
+    second = fma_f32(x, sine, y * cosine);
+}
+
+void rope_interleaved(float* x, const float* cosines, const float* sines, int n) {
+    for (int i = 0; i < n / 2; ++i) rotate(x[2 * i], x[2 * i + 1], cosines[i], sines[i]);
+}
+
+void rope_half_split(float* x, const float* cosines, const float* sines, int n) {
+    for (int i = 0; i < n / 2; ++i) rotate(x[i], x[i + n / 2], cosines[i], sines[i]);
+}
+
+void swiglu(const float* gate, const float* up, int n, float* out) {
+    for (int i = 0; i < n; ++i) out[i] = silu_f32(gate[i]) * up[i];
+}
+
+void add(float* x, const float* y, int n) {
+    for (int i = 0; i < n; ++i) x[i] += y[i];
+}
+
+void scale(float* x, float factor, int n) {
+    for (int i = 0; i < n; ++i) x[i] *= factor;
+}
+
+float element(KvType type, const std::byte* data, int index) {
+    if (type == KvType::f32) {
+        float value = 0;
+        std::memcpy(&value, data + static_cast<std::size_t>(index) * 4, 4);
+        return value;
+    }
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, data + static_cast<std::size_t>(index) * 2, 2);
+    return f16_to_f32(bits);
+}
+
+void attend_row(const AttentionBlock& block, int row) {
+    const float* q = block.queries + static_cast<std::ptrdiff_t>(row) * block.head_dim;
+    float* weighted = block.weighted + static_cast<std::ptrdiff_t>(row) * block.head_dim;
+    const int visible = block.visible[row];
+    std::array<float, kBlockTokens> p{};
+    for (int j = 0; j < visible; ++j) {
+        float score = 0.0F;
+        for (int d = 0; d < block.head_dim; ++d)
+            score = fma_f32(q[d], element(block.type, block.keys, d * kBlockTokens + j), score);
+        p[static_cast<std::size_t>(j)] = score;
+    }
+    float maximum = p[0];
+    for (int j = 1; j < visible; ++j) maximum = max_f32(maximum, p[static_cast<std::size_t>(j)]);
+    Lanes totals{};
+    for (int j = 0; j < visible; ++j) {
+        float& weight = p[static_cast<std::size_t>(j)];
+        weight = exp_f32(weight - maximum);
+        totals[static_cast<std::size_t>(j % 8)] += weight;
+    }
+    for (int d = 0; d < block.head_dim; ++d) {
+        float sum = 0.0F;
+        for (int j = 0; j < visible; ++j)
+            sum = fma_f32(p[static_cast<std::size_t>(j)],
+                          element(block.type, block.values, j * block.head_dim + d), sum);
+        weighted[d] = sum;
+    }
+    block.maximum[row] = maximum;
+    block.total[row] = sum_of_lanes(totals);
+}
+
+void attend(const AttentionBlock& block) {
+    for (int row = 0; row < block.n_rows; ++row) attend_row(block, row);
+}
+
+void merge(float& maximum, float& total, float* weighted, float block_maximum, float block_total,
+           const float* block_weighted, int head_dim) {
+    const float common = max_f32(maximum, block_maximum);
+    const float old_factor = exp_f32(maximum - common);
+    const float new_factor = exp_f32(block_maximum - common);
+    total = fma_f32(block_total, new_factor, total * old_factor);
+    for (int d = 0; d < head_dim; ++d)
+        weighted[d] = fma_f32(block_weighted[d], new_factor, weighted[d] * old_factor);
+    maximum = common;
+}
+
+void finish(const float* weighted, float total, int head_dim, float* out) {
+    for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] / total;
+}
+
+void to_f16(const float* x, int n, std::uint16_t* out) {
+    for (int i = 0; i < n; ++i)
+        out[i] = f32_to_f16(max_f32(-kLargestF16, min_f32(kLargestF16, x[i])));
+}
+
+void from_f16(const std::uint16_t* x, int n, float* out) {
+    for (int i = 0; i < n; ++i) out[i] = f16_to_f32(x[i]);
+}
+
+}  // namespace
+
+const CpuKernels& scalar_kernels() {
+    static const CpuKernels table{Isa::scalar, "scalar", rmsnorm, quantize_row, matmul,
+                                  rope_interleaved, rope_half_split, swiglu, add, scale,
+                                  attend, merge, finish, to_f16, from_f16};
+    return table;
+}
+
+}  // namespace skein::model

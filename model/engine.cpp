@@ -1,0 +1,121 @@
+#include "model/engine.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "model/load/model_file.h"
+#include "model/load/weights.h"
+#include "model/runtime.h"
+
+namespace skein::model {
+namespace {
+
+constexpr int kMostThreads = 256;
+
+int cores_of_this_process() {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) > 0)
+        return CPU_COUNT(&cores);
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int checked_threads(int threads) {
+    if (threads < 0 || threads > kMostThreads)
+        throw Error(fmt::format("engine option threads: expected 0 to {}, got {}", kMostThreads,
+                                threads));
+    return threads == 0 ? std::min(cores_of_this_process(), kMostThreads) : threads;
+}
+
+int checked_chunk(int tokens) {
+    constexpr int kMost = 8192;
+    if (tokens < 1 || tokens > kMost)
+        throw Error(fmt::format("engine option prefill_chunk: expected 1 to {}, got {}", kMost, tokens));
+    return tokens;
+}
+
+std::size_t kv_limit(std::size_t asked) {
+    if (asked != 0) return asked;
+    const auto pages = static_cast<std::size_t>(std::max(1L, sysconf(_SC_PHYS_PAGES)));
+    const auto page = static_cast<std::size_t>(std::max(1L, sysconf(_SC_PAGESIZE)));
+    return pages * page / 4 * 3;
+}
+
+class LoadedEngine final : public Engine {
+  public:
+    LoadedEngine(const ModelFile& file, const EngineOptions& options)
+        : path_(file.path()),
+          chat_template_(file.chat_template()),
+          tokenizer_(file.vocabulary()),
+          runtime_(make_runtime(file, options)) {}
+
+    Session new_session(const SessionOptions& options) const override {
+        const int most = config().max_context;
+        const int tokens = options.max_context == 0 ? most : options.max_context;
+        if (tokens < 1 || tokens > most)
+            throw Error(fmt::format("session option max_context: expected 1 to {} (what the model was "
+                                    "trained for), got {}", most, tokens));
+        return make_session(runtime_, tokens);
+    }
+    const ModelConfig& config() const override { return runtime_->config(); }
+    const Tokenizer& tokenizer() const override { return tokenizer_; }
+    const std::string& chat_template() const override { return chat_template_; }
+    const std::filesystem::path& path() const override { return path_; }
+    int threads() const override { return runtime_->threads(); }
+    Isa isa() const override { return runtime_->kernels().isa; }
+    std::string numerics_version() const override {
+        return runtime_->layout().type() == KvType::f16 ? "skein-cpu-1-kv16" : "skein-cpu-1-kv32";
+    }
+    std::size_t weight_bytes() const override { return runtime_->weights().bytes_per_token; }
+    std::size_t kv_bytes_per_token() const override {
+        return runtime_->layout().block_bytes() / kBlockTokens;
+    }
+
+  private:
+    static std::shared_ptr<Runtime> make_runtime(const ModelFile& file, const EngineOptions& options) {
+        ModelConfig config = file.config();
+        const Weights weights = bind_weights(file, config);
+        return std::make_shared<Runtime>(std::move(config), weights, options);
+    }
+
+    std::filesystem::path path_;
+    std::string chat_template_;
+    Tokenizer tokenizer_;
+    std::shared_ptr<Runtime> runtime_;
+};
+
+}  // namespace
+
+Runtime::Runtime(ModelConfig config, const Weights& weights, const EngineOptions& options)
+    : config_(std::move(config)),
+      kernels_(select_kernels(options.isa)),
+      prefill_chunk_(checked_chunk(options.prefill_chunk)),
+      pool_(checked_threads(options.threads)),
+      weights_(pack_weights(weights, pool_)),
+      transformer_(config_, weights_, kernels_, pool_),
+      layout_(std::make_shared<KvLayout>(config_, options.kv)),
+      blocks_(BlockPool::make(layout_->block_bytes(), kv_limit(options.kv_bytes_max))),
+      workspace_(config_, weights_, std::min(prefill_chunk_, config_.max_context)) {}
+
+void Runtime::evaluate(std::span<const Token> tokens, int start, BlockTable& table,
+                       std::span<float> logits) {
+    const std::lock_guard lock(mutex_);
+    transformer_.forward(tokens, start, table, workspace_, logits);
+}
+
+std::shared_ptr<const Engine> Engine::load(const std::filesystem::path& path,
+                                           const EngineOptions& options) {
+    const std::unique_ptr<ModelFile> file = open_model_file(path);
+    try {
+        return std::make_shared<LoadedEngine>(*file, options);
+    } catch (const std::bad_alloc&) {
+        throw Error(fmt::format("{}: out of memory while preparing the weights", path.string()));
+    }
+}
+
+}  // namespace skein::model

@@ -1,0 +1,75 @@
+#include "model/kv/block_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/expect.h"
+
+namespace skein::model {
+namespace {
+
+std::size_t blocks_for(int tokens) {
+    return static_cast<std::size_t>((tokens + kBlockTokens - 1) / kBlockTokens);
+}
+
+}  // namespace
+
+BlockTable::BlockTable(std::shared_ptr<const KvLayout> layout, std::shared_ptr<BlockPool> pool)
+    : layout_(std::move(layout)), pool_(std::move(pool)) {}
+
+void BlockTable::reserve(int tokens) {
+    std::vector<BlockRef> added;
+    for (std::size_t i = blocks_.size(); i < blocks_for(tokens); ++i)
+        added.push_back(pool_->acquire());
+    blocks_.insert(blocks_.end(), added.begin(), added.end());
+}
+
+void BlockTable::advance(int tokens) {
+    expect(tokens >= size_ && blocks_for(tokens) <= blocks_.size(), "advance within the reservation");
+    size_ = tokens;
+}
+
+void BlockTable::truncate(int tokens) {
+    expect(tokens >= 0 && tokens <= size_, "truncate to a stored position");
+    const std::size_t kept = blocks_for(tokens);
+    const int in_last = tokens % kBlockTokens;
+    // The last block kept was full before and is not any more: it may be shared, so it is copied.
+    if (in_last != 0 && static_cast<int>(kept) * kBlockTokens <= size_)
+        blocks_[kept - 1] = copy_of(blocks_[kept - 1], in_last);
+    blocks_.resize(kept);
+    size_ = tokens;
+}
+
+BlockTable BlockTable::fork() const {
+    BlockTable other(layout_, pool_);
+    other.blocks_.assign(blocks_.begin(),
+                         blocks_.begin() + static_cast<std::ptrdiff_t>(blocks_for(size_)));
+    const int in_last = size_ % kBlockTokens;
+    if (in_last != 0) other.blocks_.back() = copy_of(other.blocks_.back(), in_last);
+    other.size_ = size_;
+    return other;
+}
+
+const std::byte* BlockTable::block(int index) const {
+    return blocks_[static_cast<std::size_t>(index)]->data();
+}
+
+std::byte* BlockTable::writable_block(int position) {
+    expect(position >= size_ && blocks_for(position + 1) <= blocks_.size(),
+           "only reserved positions that are not stored yet are written");
+    return blocks_[static_cast<std::size_t>(position / kBlockTokens)]->data();
+}
+
+int BlockTable::shared_blocks(const BlockTable& other) const {
+    const auto [mine, theirs] =
+        std::mismatch(blocks_.begin(), blocks_.end(), other.blocks_.begin(), other.blocks_.end());
+    return static_cast<int>(mine - blocks_.begin());
+}
+
+BlockRef BlockTable::copy_of(const BlockRef& block, int tokens) const {
+    BlockRef copy = pool_->acquire();
+    layout_->copy_head(block->data(), copy->data(), tokens);
+    return copy;
+}
+
+}  // namespace skein::model

@@ -1,0 +1,50 @@
+#pragma once
+// One timeline's view of the KV cache: which block holds which 128 tokens.
+//
+// Full blocks are immutable and may be shared with other timelines; only the last, open block is
+// written, and it belongs to one timeline alone. Rewinding into a full block therefore copies the
+// part that stays.
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "model/kv/block_pool.h"
+#include "model/kv/kv_layout.h"
+
+namespace skein::model {
+
+class BlockTable {
+  public:
+    BlockTable(std::shared_ptr<const KvLayout> layout, std::shared_ptr<BlockPool> pool);
+
+    int size() const { return size_; }  ///< tokens whose keys and values are stored in all layers
+    int n_blocks() const { return static_cast<int>(blocks_.size()); }
+    const KvLayout& layout() const { return *layout_; }
+
+    /// Makes room for the tokens up to `tokens`; the table is unchanged when this throws.
+    void reserve(int tokens);
+    /// Declares the tokens below `tokens` stored. Requires: reserved, tokens >= size().
+    void advance(int tokens);
+    /// Forgets the tokens from `tokens` on. Requires: tokens <= size().
+    void truncate(int tokens);
+    /// A table over the same tokens: shares the full blocks, copies the open one.
+    BlockTable fork() const;
+
+    const std::byte* block(int index) const;
+    /// The memory of a position that is not stored yet. Requires: reserved, position >= size().
+    std::byte* writable_block(int position);
+    std::size_t bytes() const { return blocks_.size() * pool_->block_bytes(); }
+    /// How many leading blocks both tables share.
+    int shared_blocks(const BlockTable& other) const;
+
+  private:
+    BlockRef copy_of(const BlockRef& block, int tokens) const;
+
+    std::shared_ptr<const KvLayout> layout_;
+    std::shared_ptr<BlockPool> pool_;
+    std::vector<BlockRef> blocks_;
+    int size_ = 0;
+};
+
+}  // namespace skein::model

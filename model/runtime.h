@@ -1,0 +1,50 @@
+#pragma once
+// What an Engine and its Sessions share: packed weights, threads, workspace, KV blocks.
+
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "model/config.h"
+#include "model/engine.h"
+#include "model/kv/block_table.h"
+#include "model/packed_weights.h"
+#include "model/transformer.h"
+
+namespace skein::model {
+
+/// Threads: safe; evaluations of different sessions take turns, each using all threads.
+class Runtime {
+  public:
+    /// Throws: Error when the model cannot be evaluated by this build or memory is exhausted.
+    Runtime(ModelConfig config, const Weights& weights, const EngineOptions& options);
+
+    const ModelConfig& config() const { return config_; }
+    const CpuKernels& kernels() const { return kernels_; }
+    const PackedWeights& weights() const { return weights_; }
+    const KvLayout& layout() const { return *layout_; }
+    int threads() const { return pool_.size(); }
+    int prefill_chunk() const { return prefill_chunk_; }
+
+    BlockTable new_table() const { return {layout_, blocks_}; }
+    /// See Transformer::forward. Requires: at most prefill_chunk() tokens.
+    void evaluate(std::span<const Token> tokens, int start, BlockTable& table,
+                  std::span<float> logits);
+
+  private:
+    ModelConfig config_;
+    const CpuKernels& kernels_;
+    int prefill_chunk_;
+    ThreadPool pool_;
+    PackedWeights weights_;
+    Transformer transformer_;
+    std::shared_ptr<const KvLayout> layout_;
+    std::shared_ptr<BlockPool> blocks_;
+    std::mutex mutex_;  ///< guards the pool and the workspace
+    Workspace workspace_;
+};
+
+/// A session without tokens.
+Session make_session(std::shared_ptr<Runtime> runtime, int max_context);
+
+}  // namespace skein::model

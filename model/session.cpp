@@ -1,0 +1,131 @@
+#include "model/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/error.h"
+#include "model/expect.h"
+#include "model/runtime.h"
+
+namespace skein::model {
+
+struct Session::Impl {
+    std::shared_ptr<Runtime> runtime;
+    int max_context;
+    BlockTable table;
+    Tokens tokens{};  ///< always table.size() of them
+    std::vector<float> values{};
+    bool current = false;  ///< `values` are the logits after the last token
+
+    int size() const { return static_cast<int>(tokens.size()); }
+
+    void check(std::span<const Token> added, std::size_t kept) const {
+        if (kept + added.size() > static_cast<std::size_t>(max_context))
+            throw Error(fmt::format("session: {} tokens do not fit the context of {}",
+                                    kept + added.size(), max_context));
+        const Token vocab_size = runtime->config().vocab_size;
+        const auto bad = std::find_if(added.begin(), added.end(),
+                                      [&](Token id) { return id < 0 || id >= vocab_size; });
+        if (bad != added.end())
+            throw Error(fmt::format("session: token {} at position {} is outside the vocabulary of {}",
+                                    *bad, kept + static_cast<std::size_t>(bad - added.begin()),
+                                    vocab_size));
+    }
+
+    /// Evaluates and appends at most one chunk of checked tokens.
+    void append(std::span<const Token> added, bool with_logits) {
+        table.reserve(size() + static_cast<int>(added.size()));
+        tokens.reserve(tokens.size() + added.size());
+        current = false;
+        runtime->evaluate(added, size(), table, with_logits ? std::span(values) : std::span<float>{});
+        tokens.insert(tokens.end(), added.begin(), added.end());
+        table.advance(size());
+        current = with_logits;
+    }
+
+    void truncate(int position) {
+        if (position == size()) return;
+        table.truncate(position);
+        tokens.resize(static_cast<std::size_t>(position));
+        current = false;
+    }
+
+    /// Keys and values of the last token are stored already: only its logits are computed again.
+    void refresh() {
+        if (current) return;
+        runtime->evaluate(std::span(tokens).last(1), size() - 1, table, values);
+        current = true;
+    }
+};
+
+Session make_session(std::shared_ptr<Runtime> runtime, int max_context) {
+    BlockTable table = runtime->new_table();
+    const auto vocab_size = static_cast<std::size_t>(runtime->config().vocab_size);
+    auto impl = std::make_unique<Session::Impl>(
+        Session::Impl{std::move(runtime), max_context, std::move(table)});
+    impl->values.resize(vocab_size);
+    return Session(std::move(impl));
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+SyncReport Session::sync(std::span<const Token> tokens, PrefillProgress* progress) {
+    const auto [mine, theirs] = std::mismatch(impl_->tokens.begin(), impl_->tokens.end(),
+                                              tokens.begin(), tokens.end());
+    const auto common = static_cast<std::size_t>(mine - impl_->tokens.begin());
+    std::span<const Token> rest = tokens.subspan(common);
+    impl_->check(rest, common);
+    impl_->truncate(static_cast<int>(common));
+    SyncReport report;
+    report.reused = static_cast<int>(common);
+    const int total = static_cast<int>(rest.size());
+    const auto chunk = static_cast<std::size_t>(impl_->runtime->prefill_chunk());
+    while (!rest.empty()) {
+        const std::size_t n = std::min(chunk, rest.size());
+        impl_->append(rest.first(n), n == rest.size());
+        rest = rest.subspan(n);
+        report.evaluated += static_cast<int>(n);
+        if (progress != nullptr && !progress->on_progress(report.evaluated, total)) break;
+    }
+    return report;
+}
+
+void Session::decode(Token token) {
+    const std::span<const Token> one(&token, 1);
+    impl_->check(one, impl_->tokens.size());
+    impl_->append(one, true);
+}
+
+Logits Session::logits() const {
+    expect(impl_->size() > 0, "logits need at least one token");
+    impl_->refresh();
+    return impl_->values;
+}
+
+void Session::rewind(int position) {
+    if (position < 0 || position > impl_->size())
+        throw Error(fmt::format("session: cannot rewind to position {}; expected 0 to {}", position,
+                                impl_->size()));
+    impl_->truncate(position);
+}
+
+Session Session::fork() const {
+    auto other = std::make_unique<Impl>(
+        Impl{impl_->runtime, impl_->max_context, impl_->table.fork()});
+    other->tokens = impl_->tokens;
+    other->values = impl_->values;
+    other->current = impl_->current;
+    return Session(std::move(other));
+}
+
+int Session::size() const { return impl_->size(); }
+std::span<const Token> Session::tokens() const { return impl_->tokens; }
+int Session::max_context() const { return impl_->max_context; }
+std::size_t Session::kv_bytes() const { return impl_->table.bytes(); }
+
+}  // namespace skein::model
