@@ -16,10 +16,16 @@ struct ShellOptions {
     sandbox::ResourceLimits limits;
 };
 
-/// Lifetime: sandbox and workspace must outlive the tool.
+/// Lifetime: sandbox and workspace must outlive the tool; so for every tool below.
 std::unique_ptr<Tool> make_bash_tool(sandbox::Sandbox& sandbox, const Workspace& workspace,
                                      ShellOptions options = {});
-std::unique_ptr<Tool> make_read_file_tool(const Workspace& workspace);
+
+struct ReadOptions {
+    std::size_t max_lines = 2000;       ///< of one call, unless it asks for fewer
+    std::size_t max_line_bytes = 2000;  ///< longer lines are cut, with a way to page on
+    std::size_t max_bytes = 64 << 10;   ///< of one result
+};
+std::unique_ptr<Tool> make_read_file_tool(const Workspace& workspace, ReadOptions options = {});
 std::unique_ptr<Tool> make_write_file_tool(const Workspace& workspace);
 std::unique_ptr<Tool> make_edit_file_tool(const Workspace& workspace);
 std::unique_ptr<Tool> make_list_dir_tool(const Workspace& workspace);

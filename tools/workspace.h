@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,26 +20,56 @@ class WorkspaceError : public std::runtime_error {
 
 class Workspace {
   public:
-    /// Throws: WorkspaceError when `root` is not a directory.
+    /// Throws: WorkspaceError when `root` is not a directory or the kernel lacks openat2.
     explicit Workspace(std::filesystem::path root);
     ~Workspace();
     Workspace(Workspace&&) noexcept;
     Workspace(const Workspace&) = delete;
 
-    const std::filesystem::path& root() const;
-    /// Whole regular file. Throws: WorkspaceError (escape, link out, FIFO, larger than max_bytes).
-    std::string read(std::string_view path, std::uint64_t max_bytes = 64ULL << 20) const;
-    /// Replaces or creates atomically, keeping the mode; makes parent directories.
-    void write(std::string_view path, std::string_view bytes) const;
+    /// Absolute and lexically normal; links in it are not resolved.
+    const std::filesystem::path& root() const { return root_; }
+
+    /// What a file looked like when it was read; `write` refuses when it looks different now.
+    struct Stamp {
+        std::uint64_t device = 0, inode = 0, bytes = 0;
+        std::int64_t modified_ns = 0, changed_ns = 0;
+        bool operator==(const Stamp&) const = default;
+    };
+    struct File {
+        std::string bytes;
+        Stamp stamp;
+    };
+    static constexpr std::uint64_t kMaxFileBytes = 64ULL << 20;
+
+    /// Whole regular file. Throws: WorkspaceError (escape, link, FIFO, larger than max_bytes).
+    std::string read(std::string_view path, std::uint64_t max_bytes = kMaxFileBytes) const;
+    File read_file(std::string_view path, std::uint64_t max_bytes = kMaxFileBytes) const;
+
+    /// Replaces or creates atomically, keeping mode and owner; makes parent directories.
+    /// Returns whether the file is new. With `expected`, throws when the file changed since.
+    /// Throws: WorkspaceError (escape, link, hard link, read-only, disk full).
+    bool write(std::string_view path, std::string_view bytes,
+               const Stamp* expected = nullptr) const;
+
     bool exists(std::string_view path) const;
+    bool is_directory(std::string_view path) const;
+
     struct Entry {
         std::string name;  ///< relative to the listed directory for `list`, to the root for `walk`
         char kind = 'f';   ///< f, d, l (link), o (other)
         std::uint64_t bytes = 0;
     };
-    std::vector<Entry> list(std::string_view path) const;  ///< sorted by name
-    /// All entries below, depth first, sorted, at most max_entries, never through links.
-    std::vector<Entry> walk(std::string_view path, std::size_t max_entries) const;
+    /// Sorted by name. Throws: WorkspaceError, also beyond 100'000 entries.
+    std::vector<Entry> list(std::string_view path) const;
+
+    struct Tree {
+        std::vector<Entry> entries;
+        std::string incomplete;  ///< empty, or what was left out and why
+    };
+    /// All entries below, depth first, sorted, at most max_entries and 128 levels, never through
+    /// links. Directories for which `skip` returns true are listed but not entered.
+    Tree walk(std::string_view path, std::size_t max_entries,
+              const std::function<bool(const Entry&)>& skip = {}) const;
 
   private:
     std::filesystem::path root_;
