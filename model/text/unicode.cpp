@@ -39,12 +39,10 @@ CharClass classify(char32_t c) {
     }
 }
 
-/// What a lead byte promises: the number of bytes and the legal range of the second one.
-struct Lead {
-    unsigned length, second_low, second_high;
-};
+}  // namespace
 
-Lead lead_of(unsigned byte) {
+Utf8Lead utf8_lead(std::uint8_t byte) {
+    if (byte < 0x80) return {1, 0, 0};
     if (byte >= 0xC2 && byte <= 0xDF) return {2, 0x80, 0xBF};
     if (byte == 0xE0) return {3, 0xA0, 0xBF};  // below: overlong
     if (byte == 0xED) return {3, 0x80, 0x9F};  // above: surrogates
@@ -52,15 +50,13 @@ Lead lead_of(unsigned byte) {
     if (byte == 0xF0) return {4, 0x90, 0xBF};  // below: overlong
     if (byte >= 0xF1 && byte <= 0xF3) return {4, 0x80, 0xBF};
     if (byte == 0xF4) return {4, 0x80, 0x8F};  // above: past U+10FFFF
-    return {0, 0, 0};
+    return {};
 }
-
-}  // namespace
 
 Utf8Step utf8_step(std::string_view bytes, std::size_t position) {
     const unsigned first = byte_at(bytes, position);
     if (first < 0x80) return {first, 1, true, false};
-    const Lead lead = lead_of(first);
+    const Utf8Lead lead = utf8_lead(static_cast<std::uint8_t>(first));
     if (lead.length == 0) return {};
     char32_t code_point = first & (0x7FU >> lead.length);
     for (unsigned i = 1; i < lead.length; ++i) {

@@ -24,6 +24,13 @@ struct Utf8Step {
 /// Reads the code point, or the invalid part, that starts at `position`.
 Utf8Step utf8_step(std::string_view bytes, std::size_t position);
 
+/// What the first byte of a character promises: its bytes and the legal range of the second one;
+/// length 1 for ASCII, 0 for a byte that starts nothing. Later bytes are in 80..BF.
+struct Utf8Lead {
+    unsigned length = 0, second_low = 0, second_high = 0;
+};
+Utf8Lead utf8_lead(std::uint8_t byte);
+
 /// Appends a code point as UTF-8. Requires: a scalar value (no surrogate, at most 0x10FFFF).
 void append_utf8(std::string& out, char32_t code_point);
 
