@@ -3,9 +3,12 @@
 //
 // A Grammar is an immutable graph of nodes; a GrammarState is a cursor over it, cheap to copy, fed
 // byte by byte. Tokens are checked by their bytes, so a token may span several grammar elements.
+// Every sentence is finite: strings, numbers and nesting are capped, and no reachable state is stuck.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +18,18 @@
 
 namespace skein::model {
 
+/// A JSON string: valid UTF-8 and every escape except those of surrogates. Units: characters.
 struct JsonStringLimits {
     int min_chars = 0;
     int max_chars = 4096;
 };
 
-/// A JSON number's shape. Bounds apply to integers; both inclusive.
+/// A JSON number. Bounds are inclusive; a bounded number that is not an integer is written without
+/// exponent, with at most 6 fraction digits and no zero at their end, and lies within +-9e12.
 struct JsonNumberLimits {
     bool integer = false;
-    bool has_minimum = false, has_maximum = false;
-    std::int64_t minimum = 0, maximum = 0;
+    std::optional<std::int64_t> minimum, maximum;        ///< of an integer
+    std::optional<double> real_minimum, real_maximum;    ///< of any other number
 };
 
 class Grammar {
@@ -32,6 +37,7 @@ class Grammar {
     using Node = int;  ///< index of a node in the builder
 
     /// Builds a grammar bottom up. Every method returns a node usable in later calls.
+    /// Throws (all methods): Error when no text could match, or a node is not of this builder.
     class Builder {
       public:
         Builder();
@@ -42,14 +48,17 @@ class Grammar {
         Node any_of(std::vector<Node> alternatives);
         Node sequence(std::vector<Node> parts);
         Node optional(Node part);
-        Node repeat(Node item, Node separator, int min, int max);  ///< max < 0: unbounded
+        /// Items may not be able to be empty. max < 0: unbounded.
+        Node repeat(Node item, Node separator, int min, int max);
         Node json_string(JsonStringLimits limits);
         Node json_number(JsonNumberLimits limits);
-        Node json_value(int max_depth);  ///< any JSON value, compact, depth bounded
-        /// Members in any order, each at most once; required ones must appear.
+        /// Any JSON value, compact, with at most `max_depth` arrays and objects inside each other
+        /// and at most 64 entries in each.
+        Node json_value(int max_depth);
         struct Member { std::string name; Node value; bool required; };
+        /// At most 64 members in any order, each at most once; required ones must appear.
         Node json_object(std::vector<Member> members);
-        /// Throws: Error when the graph is larger than its cap.
+        /// Throws: Error when the graph is larger or deeper than its caps.
         std::shared_ptr<const Grammar> finish(Node root);
       private:
         struct Impl;
@@ -65,21 +74,33 @@ class Grammar {
     std::unique_ptr<const Impl> impl_;
 };
 
+class ThreadSet;
+
 /// A position inside a grammar. Copies are independent.
 class GrammarState {
   public:
     explicit GrammarState(std::shared_ptr<const Grammar> grammar);
+    GrammarState(const GrammarState& other);
+    GrammarState& operator=(const GrammarState& other);
+    GrammarState(GrammarState&&) noexcept;
+    GrammarState& operator=(GrammarState&&) noexcept;
+    ~GrammarState();
+
     /// Moves over `bytes`; false (and unchanged) when they are not a legal continuation.
     bool advance(std::string_view bytes);
     bool accepts(std::string_view bytes) const;
     bool complete() const;  ///< the text so far is a whole sentence
-    bool dead_end() const;  ///< complete, and nothing more may follow
+    bool dead_end() const;  ///< nothing more may follow
     /// The bytes that must come next, when only one continuation exists; empty otherwise.
+    /// At most 4096 of them.
     std::string forced() const;
+
+    const Grammar::Impl& grammar() const { return grammar_->impl(); }
+    const ThreadSet& threads() const { return *threads_; }
 
   private:
     std::shared_ptr<const Grammar> grammar_;
-    std::vector<std::vector<int>> stacks_;  // the owner of grammar.cpp may replace this layout
+    std::unique_ptr<ThreadSet> threads_;
 };
 
 }  // namespace skein::model
