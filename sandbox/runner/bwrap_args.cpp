@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sandbox/runner/outcome.h"
 #include "sandbox/runner/parts.h"
 
 namespace skein::sandbox::runner {

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 
-#include "sandbox/runner/outcome.h"
 #include "sandbox/runner/parts.h"
 
 namespace skein::sandbox::runner {

@@ -14,6 +14,14 @@
 
 namespace skein::sandbox::runner {
 
+/// Numbers of sandbox::Outcome, without the library's headers.
+enum class Code : std::uint32_t {
+    exited, signalled, timed_out, out_of_memory, output_limit, disk_limit, killed, setup_failed
+};
+
+/// Where init lies inside.
+constexpr char kInitPath[] = "/run/skein/init";
+
 /// The three modes. `run` and `init` return the exit status of the program.
 int run_outside();
 int run_init(int argc, char** argv);
