@@ -53,6 +53,14 @@ class Reader {
         return result;
     }
 
+    int positive_integer(std::string_view key) {
+        const json::value& value = get(key);
+        json::error_code error;
+        const int result = value.is_number() ? value.to_number<int>(error) : 0;
+        if (error || result < 1) fail(key, "a positive integer", value);
+        return result;
+    }
+
     bool boolean(std::string_view key) {
         const json::value& value = get(key);
         if (!value.is_bool()) fail(key, "true or false", value);
@@ -183,7 +191,7 @@ Tolerance read_tolerance(Reader reader) {
 void read_identity(Reader& reader, KernelTask& task) {
     task.id = reader.text("id");
     task.title = reader.text("title");
-    task.version = static_cast<int>(reader.number("version"));
+    task.version = reader.positive_integer("version");
     task.tags = reader.texts("tags");
     task.regime = reader.text("regime");
     task.control = reader.boolean("control");

@@ -44,6 +44,7 @@ class CallBuffers {
   public:
     CallBuffers(const harnesses::KernelTask& task, const harnesses::KernelCase& entry,
                 const LoadedKernel& generator, std::uint64_t seed);
+    bool same_inputs(const CallBuffers& other) const;
     /// Poisons the outputs and calls the kernel.
     void call(const LoadedKernel& kernel);
     double seconds_per_call(const LoadedKernel& kernel, int calls);
