@@ -63,6 +63,25 @@ model::SamplingParams sampling_of(const std::string& json) {
 
 }  // namespace
 
+tools::Effect parse_effect(std::string_view name) {
+    return named(name, tools::Effect::external, "tool effect");
+}
+
+ToolCallRecord StoredToolCall::as_record(const Uid& step) const {
+    ToolCallRecord record;
+    record.step = step;
+    record.sequence = sequence;
+    record.call = call;
+    record.effect = parse_effect(effect);
+    record.result.status = named(status, tools::ToolStatus::harness_error, "tool status");
+    record.result.text = result;
+    record.result.details = boost::json::parse(details_json).as_object();
+    record.shown = shown;
+    record.began_ms = began_ms;
+    record.ended_ms = ended_ms;
+    return record;
+}
+
 struct Reader::Impl {
     explicit Impl(const std::filesystem::path& directory)
         : file(directory / "skein.db"), db(open_database(file, OpenMode::read)) {}
@@ -231,6 +250,18 @@ TokenLog Reader::token_log(const Uid& trajectory) const {
         }
     }
     return log;
+}
+
+Runs Reader::tail(const Uid& trajectory) const {
+    SQLite::Statement query(*impl_->db,
+                            "SELECT id FROM segment WHERE trajectory=?1 AND id>coalesce((SELECT "
+                            "max(closing_segment) FROM step WHERE trajectory=?1),0) ORDER BY id");
+    bind_uid(query, 1, trajectory);
+    Runs runs;
+    while (query.executeStep()) {
+        for (auto& run : impl_->segment(query.getColumn(0).getInt64())) runs.push_back(run);
+    }
+    return runs;
 }
 
 std::vector<StoredEvent> Reader::events(std::string_view kind) const {

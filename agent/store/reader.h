@@ -33,7 +33,12 @@ struct StoredToolCall {
     tools::ToolCall call;
     std::string effect, status, result, shown, details_json;
     std::int64_t began_ms = 0, ended_ms = 0;
+    /// As it was recorded. Throws: Error for a status this build does not know.
+    ToolCallRecord as_record(const Uid& step) const;
 };
+
+/// Throws: Error for a name this build does not know.
+tools::Effect parse_effect(std::string_view name);
 
 struct StoredStep {
     StepRecord record;  ///< everything that was recorded, origins and segment borders included
@@ -70,6 +75,8 @@ class Reader {
     std::vector<StoredStep> steps(const Uid& trajectory) const;
     /// The whole TokenLog: all segments in order. Throws: Error when a segment's hash differs.
     TokenLog token_log(const Uid& trajectory) const;
+    /// What finish_trajectory stored after the last step; empty for a trajectory without an end.
+    Runs tail(const Uid& trajectory) const;
     std::vector<StoredEvent> events(std::string_view kind = {}) const;  ///< empty: all
     std::vector<StoredReward> rewards() const;
     std::vector<StoredEpisode> episodes() const;

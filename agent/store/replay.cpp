@@ -54,20 +54,29 @@ std::string at_step(std::size_t index, const std::string& what) {
     return "step " + std::to_string(index) + ", " + what;
 }
 
-tools::ToolStatus status_named(std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(tools::ToolStatus::harness_error); ++i) {
-        const auto status = static_cast<tools::ToolStatus>(i);
-        if (tools::to_string(status) == name) return status;
+/// The agent's settings as the run was begun with.
+AgentConfig config_of(const TrajectoryRecord& record) {
+    const boost::json::value parsed = boost::json::parse(record.config_json);
+    const boost::json::object& json = parsed.as_object();
+    const boost::json::object& limits = json.at("limits").as_object();
+    AgentConfig config;
+    config.name = record.role;
+    config.task_id = record.task;
+    config.parent = record.parent;
+    config.instruction = json.at("instruction").as_string();
+    config.limits.turns = limits.at("turns").to_number<int>();
+    config.limits.tool_calls = limits.at("tool_calls").to_number<int>();
+    config.limits.tokens = limits.at("tokens").to_number<std::int64_t>();
+    config.limits.output_tokens = limits.at("output_tokens").to_number<std::int64_t>();
+    config.limits.reply_tokens = limits.at("reply_tokens").to_number<int>();
+    config.limits.tool_output_tokens = limits.at("tool_output_tokens").to_number<int>();
+    config.limits.same_action = limits.at("same_action").to_number<int>();
+    // Wall time is not played back: a recorded reply takes no time.
+    const boost::json::value& final_tools = json.at("final_tools");
+    for (const auto& name : final_tools.as_array()) {
+        config.final_tools.emplace_back(name.as_string());
     }
-    throw Error("store: unknown tool status '" + std::string(name) + "'");
-}
-
-tools::Effect effect_named(std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(tools::Effect::external); ++i) {
-        const auto effect = static_cast<tools::Effect>(i);
-        if (tools::to_string(effect) == name) return effect;
-    }
-    throw Error("store: unknown tool effect '" + std::string(name) + "'");
+    return config;
 }
 
 /// Answers with the recorded result of the same call in the step being replayed.
@@ -90,10 +99,7 @@ class ReplayTool : public tools::Tool {
             const boost::json::value recorded = boost::json::parse(calls[i].call.arguments, bad);
             if (bad || !recorded.is_object() || recorded.get_object() != arguments) continue;
             used_.insert(i);
-            result.status = status_named(calls[i].status);
-            result.text = calls[i].result;
-            result.details = boost::json::parse(calls[i].details_json).as_object();
-            co_return result;
+            co_return calls[i].as_record(state_.steps()[step].record.uid).result;
         }
         state_.differ(at_step(step, "the loop calls " + spec_.name +
                                         " with arguments that are not in the record"));
@@ -283,7 +289,7 @@ std::unique_ptr<tools::Registry> make_replay_registry(ReplayState& state,
             spec.description = json.at("description").as_string();
             spec.parameters = json.at("parameters").as_object();
             if (const auto* effect = json.if_contains("effect")) {
-                spec.effect = effect_named(effect->as_string());
+                spec.effect = parse_effect(effect->as_string());
             }
             registry->add(std::make_unique<ReplayTool>(state, std::move(spec)));
         }
@@ -291,6 +297,82 @@ std::unique_ptr<tools::Registry> make_replay_registry(ReplayState& state,
         throw Error(std::string("store: the recorded tool list cannot be read: ") + error.what());
     }
     return registry;
+}
+
+namespace {
+
+/// Says and forces what the record says was said and forced, step by step, through the real loop.
+boost::asio::awaitable<void> drive(Agent& agent, const tools::Registry& registry,
+                                   ReplayState& state, const StoredTrajectory& trajectory) {
+    std::optional<ExitStatus> ended;
+    std::string final_message;
+    for (std::size_t i = 0; i < state.steps().size() && !ended && !state.difference(); ++i) {
+        const StepRecord& step = state.steps()[i].record;
+        for (const std::string& text : step.said) agent.say(text);
+        TurnOptions turn;
+        // Grammars are not sampled from again, so the offered tools' own specs are enough.
+        for (const std::string& name : step.forced) {
+            if (const tools::Tool* tool = registry.find(name)) {
+                turn.force_call.push_back(&tool->spec());
+            }
+        }
+        auto pending = agent.step(std::move(turn));
+        const Agent::StepResult result = co_await std::move(pending);
+        ended = result.ended;
+        final_message = result.final_message;
+    }
+    if (trajectory.status == "running") co_return;  // the record has no end to compare with
+    for (int i = 0; !ended && i <= static_cast<int>(ExitStatus::internal_error); ++i) {
+        const auto status = static_cast<ExitStatus>(i);
+        if (to_string(status) == trajectory.status) {
+            ended = status;  // the harness, not the loop, ended this run
+            final_message = trajectory.final_message;
+        }
+    }
+    agent.finish(ended.value_or(ExitStatus::internal_error), final_message);
+}
+
+}  // namespace
+
+boost::asio::awaitable<PlaybackReport> playback(const Reader& reader,
+                                                const StoredTrajectory& trajectory,
+                                                const model::Tokenizer& tokenizer) {
+    PlaybackReport report;
+    ReplayState state(reader.steps(trajectory.record.uid));
+    std::unique_ptr<tools::Registry> registry;
+    AgentConfig config;
+    try {
+        registry = make_replay_registry(state, trajectory.record);
+        config = config_of(trajectory.record);
+    } catch (const std::exception& error) {
+        report.status = PlaybackReport::Status::not_replayable;
+        report.first_divergence = error.what();
+        co_return report;
+    }
+    ReplayModel model(state, tokenizer, trajectory.record, nullptr);
+    ReplayRecorder recorder(state, trajectory, nullptr);
+    Agent agent(std::move(config), model, *registry, recorder);
+    auto driving = drive(agent, *registry, state, trajectory);
+    co_await std::move(driving);
+    if (!state.difference()) {
+        const TokenLog stored = reader.token_log(trajectory.record.uid);
+        // After a crash the loop may have appended results that no later step stored.
+        const std::size_t n = trajectory.status == "running"
+                                  ? std::min(stored.size(), agent.log().size())
+                                  : std::max(stored.size(), agent.log().size());
+        const auto replayed = agent.log().tokens();
+        if (auto what = compare_tokens(stored.tokens().first(std::min(n, stored.size())),
+                                       replayed.first(std::min(n, replayed.size())))) {
+            state.differ("the whole log, " + *what);
+        }
+        report.tokens = n;
+    }
+    report.steps = state.recorded;
+    if (state.difference()) {
+        report.status = PlaybackReport::Status::diverged;
+        report.first_divergence = *state.difference();
+    }
+    co_return report;
 }
 
 std::string_view to_string(PlaybackReport::Status status) {
