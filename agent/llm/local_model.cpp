@@ -1,0 +1,232 @@
+#include "agent/llm/local_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "agent/chat/chat_format.h"
+#include "model/sampling/token_mask.h"
+
+namespace skein::agent {
+
+namespace asio = boost::asio;
+
+namespace {
+
+/// One request on its way through the inference thread.
+struct Job {
+    CompletionRequest request;
+    Completion result;
+    std::atomic<bool> cancelled = false;
+    std::function<void()> deliver;  ///< hands the result over to the caller's executor
+};
+
+struct StopWhenCancelled final : model::PrefillProgress {
+    explicit StopWhenCancelled(const std::atomic<bool>& flag) : cancelled(flag) {}
+    bool on_progress(int, int) override { return !cancelled; }
+    const std::atomic<bool>& cancelled;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+struct LocalModel::Impl {
+    std::shared_ptr<const model::Engine> engine;
+    LocalModelOptions options;
+    model::Session session;
+    std::shared_ptr<const model::TokenIndex> index;  // made by the first request with a grammar
+
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::deque<std::shared_ptr<Job>> waiting;
+    std::shared_ptr<Job> running;
+    bool stopping = false;
+    std::thread thread;
+
+    Impl(std::shared_ptr<const model::Engine> engine_in, LocalModelOptions options_in)
+        : engine(std::move(engine_in)), options(std::move(options_in)),
+          session(engine->new_session({.max_context = options.max_context})),
+          thread([this] { work(); }) {}
+
+    ~Impl() {
+        {
+            const std::scoped_lock lock(mutex);
+            stopping = true;
+            if (running) running->cancelled = true;
+            for (const auto& job : waiting) job->cancelled = true;
+        }
+        wake.notify_one();
+        thread.join();
+    }
+
+    void enqueue(std::shared_ptr<Job> job) {
+        {
+            const std::scoped_lock lock(mutex);
+            waiting.push_back(std::move(job));
+        }
+        wake.notify_one();
+    }
+
+    void work() {
+        std::unique_lock lock(mutex);
+        while (true) {
+            wake.wait(lock, [this] { return stopping || !waiting.empty(); });
+            if (waiting.empty()) return;
+            running = std::move(waiting.front());
+            waiting.pop_front();
+            const std::shared_ptr<Job> job = running;
+            lock.unlock();
+            run(*job);
+            job->deliver();
+            lock.lock();
+            running.reset();
+        }
+    }
+
+    void run(Job& job) {
+        job.result.rng_position = job.request.prompt.size();
+        try {
+            generate(job);
+        } catch (const std::exception& error) {
+            job.result.finish = FinishReason::error;
+            job.result.error = error.what();
+        }
+    }
+
+    void generate(Job& job) {
+        const CompletionRequest& request = job.request;
+        Completion& out = job.result;
+        if (request.prompt.empty()) throw model::Error("completion: the prompt is empty");
+        const auto began = std::chrono::steady_clock::now();
+        StopWhenCancelled progress(job.cancelled);
+        const model::SyncReport report = session.sync(request.prompt, &progress);
+        out.reused_tokens = report.reused;
+        out.evaluated_tokens = report.evaluated;
+        out.prefill_seconds = seconds_since(began);
+
+        const auto decoding = std::chrono::steady_clock::now();
+        std::optional<model::ConstrainedDecoder> grammar;
+        if (request.grammar) {
+            if (!index) index = std::make_shared<const model::TokenIndex>(engine->tokenizer());
+            grammar.emplace(index, request.grammar);
+        }
+        const int room = std::min(request.max_tokens, session.max_context() - session.size());
+        out.finish = FinishReason::length;
+        for (int n = 0; n < room; ++n) {
+            if (job.cancelled) {
+                out.finish = FinishReason::cancelled;
+                break;
+            }
+            // The token before this one is evaluated only now: the last of a reply never has to be.
+            if (n > 0) {
+                session.decode(out.tokens.back());
+                ++out.evaluated_tokens;
+            }
+            const Token token = take_next(request, grammar, out);
+            if (request.on_token) request.on_token(token);
+            if (std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end()) {
+                out.finish = FinishReason::stop;
+                break;
+            }
+            if (grammar && grammar->done()) {
+                out.finish = FinishReason::grammar_complete;
+                break;
+            }
+        }
+        out.decode_seconds = seconds_since(decoding);
+    }
+
+    Token take_next(const CompletionRequest& request,
+                    std::optional<model::ConstrainedDecoder>& grammar, Completion& out) {
+        const std::uint64_t position = out.rng_position + out.tokens.size();
+        const model::Logits logits = session.logits();
+        model::Sampled next;
+        Origin origin = Origin::sampled;
+        if (!grammar) {
+            next = model::sample(logits, request.sampling, position);
+        } else if (const auto forced = grammar->forced()) {
+            next = {*forced, model::logprob_of(logits, *forced)};
+            origin = Origin::forced;
+        } else {
+            next = model::sample_among(logits, request.sampling, position, grammar->allowed());
+        }
+        if (grammar) grammar->advance(next.token);
+        out.tokens.push_back(next.token);
+        out.logprobs.push_back(next.logprob);
+        out.origins.push_back(origin);
+        return next.token;
+    }
+};
+
+LocalModel::LocalModel(std::shared_ptr<const model::Engine> engine, LocalModelOptions options)
+    : impl_(std::make_unique<Impl>(std::move(engine), std::move(options))) {}
+
+LocalModel::~LocalModel() = default;
+
+const model::Tokenizer& LocalModel::tokenizer() const { return impl_->engine->tokenizer(); }
+int LocalModel::max_context() const { return impl_->session.max_context(); }
+
+std::string LocalModel::description() const {
+    const model::Engine& engine = *impl_->engine;
+    return fmt::format("{}; {}; numerics {}; tokenizer {:016x}",
+                       engine.config().name.empty() ? engine.config().architecture
+                                                    : engine.config().name,
+                       engine.path().string(), engine.numerics_version(),
+                       engine.tokenizer().fingerprint());
+}
+
+std::string LocalModel::chat_format() const {
+    if (!impl_->options.chat_format.empty()) return impl_->options.chat_format;
+    const std::string& text = impl_->engine->chat_template();
+    if (auto name = recognise_chat_template(text)) return *name;
+    throw model::Error(fmt::format(
+        "{}: {}; name the chat format it was trained with, e.g. chatml",
+        impl_->engine->path().string(),
+        text.empty() ? "the file holds no chat template"
+                     : fmt::format("its chat template ({} bytes) is not a known one", text.size())));
+}
+
+asio::awaitable<Completion> LocalModel::complete(CompletionRequest request) {
+    auto job = std::make_shared<Job>();
+    job->request = std::move(request);
+    auto start = [this, job](auto handler) {
+        auto slot = asio::get_associated_cancellation_slot(handler);
+        if (slot.is_connected()) {
+            slot.assign([job](asio::cancellation_type) { job->cancelled = true; });
+        }
+        // The guard keeps the caller's context running while the work is elsewhere.
+        auto executor = asio::get_associated_executor(handler);
+        auto guard = std::make_shared<asio::executor_work_guard<decltype(executor)>>(executor);
+        auto resume = std::make_shared<decltype(handler)>(std::move(handler));
+        job->deliver = [executor, guard, resume, slot]() mutable {
+            asio::post(executor, [resume = std::move(resume), guard = std::move(guard), slot]() mutable {
+                if (slot.is_connected()) slot.clear();
+                std::move (*resume)();
+            });
+        };
+        impl_->enqueue(job);
+    };
+    auto waiting = asio::async_initiate<const asio::use_awaitable_t<>, void()>(
+        std::move(start), asio::use_awaitable);
+    co_await std::move(waiting);
+    co_return std::move(job->result);
+}
+
+}  // namespace skein::agent
