@@ -1,0 +1,248 @@
+#include "agent/llm/local_model.h"
+
+#include <doctest/doctest.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "model/error.h"
+#include "tests/agent/agent_fixture.h"
+#include "tests/support/model_path.h"
+
+using namespace skein::agent;
+using skein::test::run_now;
+namespace asio = boost::asio;
+namespace model = skein::model;
+
+namespace {
+
+/// A random llama of 200 KB weights; its vocabulary has bytes and no ChatML.
+std::shared_ptr<const model::Engine> tiny() {
+    static const auto engine = model::Engine::load(
+        std::string(SKEIN_TEST_DATA) + "/fixtures/llama-tiny/model-f32.gguf", {.threads = 1});
+    return engine;
+}
+
+CompletionRequest request_for(const Tokens& prompt, int max_tokens, float temperature = 0,
+                              std::uint64_t seed = 0) {
+    CompletionRequest request;
+    request.prompt = prompt;
+    request.max_tokens = max_tokens;
+    request.sampling.temperature = temperature;
+    request.sampling.seed = seed;
+    return request;
+}
+
+Completion ask(LocalModel& local, const Tokens& prompt, int max_tokens, float temperature = 0,
+               std::uint64_t seed = 0) {
+    return run_now(local.complete(request_for(prompt, max_tokens, temperature, seed)));
+}
+
+Tokens join(Tokens head, const Tokens& tail) {
+    head.insert(head.end(), tail.begin(), tail.end());
+    return head;
+}
+
+const Tokens kPrompt{5, 17, 200, 3, 99, 42};
+
+}  // namespace
+
+TEST_SUITE("agent/llm/local_model") {
+    TEST_CASE("local_model: continues with what the engine itself gives, with its raw logprobs") {
+        LocalModel local(tiny());
+        const Completion reply = ask(local, kPrompt, 20);
+        REQUIRE(reply.tokens.size() == 20);
+        CHECK(reply.finish == FinishReason::length);
+        CHECK(reply.origins == std::vector<Origin>(20, Origin::sampled));
+        CHECK(reply.rng_position == kPrompt.size());
+        model::Session session = tiny()->new_session();
+        session.sync(kPrompt);
+        for (std::size_t i = 0; i < reply.tokens.size(); ++i) {
+            CAPTURE(i);
+            const auto best = model::sample(session.logits(), {.temperature = 0}, 0);
+            CHECK(reply.tokens[i] == best.token);
+            CHECK(reply.logprobs[i] == best.logprob);
+            session.decode(reply.tokens[i]);
+        }
+    }
+
+    TEST_CASE("local_model: a prompt that goes on needs only its new tokens evaluated") {
+        LocalModel local(tiny());
+        const Completion first = ask(local, kPrompt, 10);
+        CHECK(first.reused_tokens == 0);
+        CHECK(first.evaluated_tokens == static_cast<std::int64_t>(kPrompt.size()) + 9);
+        const Completion second = ask(local, join(join(kPrompt, first.tokens), {7, 8}), 1);
+        CHECK(second.reused_tokens == static_cast<std::int64_t>(kPrompt.size()) + 9);
+        CHECK(second.evaluated_tokens == 3);
+    }
+
+    TEST_CASE("local_model: equal seeds draw equal tokens, whatever was asked in between") {
+        LocalModel local(tiny());
+        const Completion one = ask(local, kPrompt, 24, 1.5F, 1);
+        const Completion other = ask(local, kPrompt, 24, 1.5F, 2);
+        ask(local, {9, 9, 9}, 3);
+        const Completion again = ask(local, kPrompt, 24, 1.5F, 1);
+        CHECK(one.tokens == again.tokens);
+        CHECK(one.logprobs == again.logprobs);
+        CHECK(one.tokens != other.tokens);
+        // Half of it, then the rest: the draw depends on the position in the log.
+        const Completion half = ask(local, kPrompt, 12, 1.5F, 1);
+        const Completion rest = ask(local, join(kPrompt, half.tokens), 12, 1.5F, 1);
+        CHECK(join(half.tokens, rest.tokens) == one.tokens);
+    }
+
+    TEST_CASE("local_model: a stop token is the last token of the reply") {
+        LocalModel local(tiny());
+        const Completion free = ask(local, kPrompt, 10);
+        CompletionRequest request = request_for(kPrompt, 10);
+        request.stop_tokens = {free.tokens[3]};
+        const Completion stopped = run_now(local.complete(std::move(request)));
+        const auto first = std::ranges::find(free.tokens, free.tokens[3]);
+        CHECK(stopped.tokens == Tokens(free.tokens.begin(), first + 1));
+        CHECK(stopped.finish == FinishReason::stop);
+    }
+
+    TEST_CASE("local_model: a grammar is kept, forced tokens are named and have their logprob") {
+        LocalModel local(tiny());
+        model::Grammar::Builder builder;
+        const auto grammar = builder.finish(builder.sequence(
+            {builder.literal("{\"move\":"), builder.choice({"\"tile 8\"", "\"unroll 4\""}),
+             builder.literal("}")}));
+        for (std::uint64_t seed = 0; seed < 8; ++seed) {
+            CompletionRequest request = request_for(kPrompt, 100, 1.0F, seed);
+            request.grammar = grammar;
+            const Completion reply = run_now(local.complete(std::move(request)));
+            CHECK(reply.finish == FinishReason::grammar_complete);
+            const std::string text = local.tokenizer().decode(reply.tokens);
+            CHECK((text == "{\"move\":\"tile 8\"}" || text == "{\"move\":\"unroll 4\"}"));
+            CHECK(std::ranges::count(reply.origins, Origin::forced) > 0);
+            CHECK(std::ranges::count(reply.origins, Origin::sampled) > 0);
+            for (const float logprob : reply.logprobs) {
+                CHECK(std::isfinite(logprob));
+                CHECK(logprob <= 0);
+            }
+        }
+        CompletionRequest cut = request_for(kPrompt, 3);
+        cut.grammar = grammar;
+        CHECK(run_now(local.complete(std::move(cut))).finish == FinishReason::length);
+    }
+
+    TEST_CASE("local_model: the window ends a reply; what cannot be evaluated is an error value") {
+        LocalModel local(tiny(), {.max_context = 16});
+        CHECK(local.max_context() == 16);
+        const Completion full = ask(local, kPrompt, 100);
+        CHECK(full.tokens.size() == 10);
+        CHECK(full.finish == FinishReason::length);
+        CHECK(ask(local, Tokens(17, 1), 1).finish == FinishReason::error);
+        CHECK(ask(local, {}, 1).error == "completion: the prompt is empty");
+        const Completion bad = ask(local, {1, 100000}, 1);
+        CHECK(bad.finish == FinishReason::error);
+        CHECK(bad.error.find("100000") != std::string::npos);
+        CHECK(ask(local, kPrompt, 10).tokens == full.tokens);
+    }
+
+    TEST_CASE("local_model: a cancellation stops within one token and keeps the timeline usable") {
+        LocalModel local(tiny());
+        const Completion whole = ask(local, kPrompt, 200);
+        asio::io_context context;
+        asio::cancellation_signal cancel;
+        std::atomic<int> seen = 0;
+        CompletionRequest request = request_for(kPrompt, 200);
+        request.on_token = [&](Token) {
+            if (++seen != 3) return;
+            // The signal belongs to the executor's thread; the inference thread waits for it.
+            std::atomic<bool> done = false;
+            asio::post(context, [&] {
+                cancel.emit(asio::cancellation_type::terminal);
+                done = true;
+            });
+            while (!done) std::this_thread::yield();
+        };
+        std::optional<Completion> reply;
+        asio::co_spawn(context, local.complete(std::move(request)),
+                       asio::bind_cancellation_slot(
+                           cancel.slot(), [&](std::exception_ptr, Completion value) {
+                               reply = std::move(value);
+                           }));
+        context.run();
+        REQUIRE(reply);
+        CHECK(reply->finish == FinishReason::cancelled);
+        CHECK(reply->tokens == Tokens(whole.tokens.begin(), whole.tokens.begin() + 3));
+        CHECK(reply->logprobs.size() == 3);
+        const Completion rest = ask(local, join(kPrompt, reply->tokens), 197);
+        CHECK(join(reply->tokens, rest.tokens) == whole.tokens);
+    }
+
+    TEST_CASE("local_model: requests of several agents wait for each other and do not mix") {
+        LocalModel local(tiny());
+        const Tokens other{8, 8, 1};
+        const Completion alone = ask(local, kPrompt, 16);
+        const Completion other_alone = ask(local, other, 16);
+        asio::io_context context;
+        std::vector<Completion> replies(6);
+        for (std::size_t i = 0; i < replies.size(); ++i) {
+            asio::co_spawn(context, local.complete(request_for(i % 2 ? other : kPrompt, 16)),
+                           [&, i](std::exception_ptr, Completion value) {
+                               replies[i] = std::move(value);
+                           });
+        }
+        context.run();
+        for (std::size_t i = 0; i < replies.size(); ++i) {
+            CHECK(replies[i].tokens == (i % 2 ? other_alone : alone).tokens);
+            CHECK(replies[i].logprobs == (i % 2 ? other_alone : alone).logprobs);
+        }
+    }
+
+    TEST_CASE("local_model: the chat format is recognised, named, or an error with its remedy") {
+        LocalModel unknown(tiny());
+        CHECK_THROWS_WITH_AS(unknown.chat_format(), doctest::Contains("name the chat format"),
+                             model::Error);
+        LocalModel named(tiny(), {.chat_format = "chatml"});
+        CHECK(named.chat_format() == "chatml");
+        CHECK(named.description().find("llama tiny random") == 0);
+        CHECK(named.description().find(tiny()->numerics_version()) != std::string::npos);
+    }
+}
+
+TEST_SUITE("agent/llm/local_model: SmolLM2") {
+    TEST_CASE("local_model: the default model answers and chooses, the same way every time") {
+        const auto engine = model::Engine::load(skein::test::model_path());
+        const auto once = [&] {
+            LocalModel local(engine, {.max_context = 1024});
+            CHECK(local.chat_format() == "chatml");
+            skein::test::FakeTools fakes;
+            fakes.add("choose", {{"move", {{"type", "string"},
+                                           {"enum", {"tile 8", "tile 16", "unroll 4", "stop"}}}}},
+                      [](const boost::json::object& arguments) {
+                          return skein::tools::ToolResult{
+                              skein::tools::ToolStatus::ok,
+                              "tried " + std::string(arguments.at("move").as_string()), {}};
+                      });
+            MemoryRecorder recorder;
+            AgentConfig config;
+            config.instruction = "You choose moves.";
+            config.sampling = {.temperature = 1.0F, .seed = 11};
+            config.limits.reply_tokens = 64;
+            Agent agent(config, local, fakes.registry, recorder);
+            agent.say("Choose a move.");
+            TurnOptions options;
+            options.force_call = {&fakes.registry.find("choose")->spec()};
+            for (int turn = 0; turn < 3; ++turn) {
+                const auto step = run_now(agent.step(options));
+                CHECK(step.finish == FinishReason::grammar_complete);
+                REQUIRE(step.results.size() == 1);
+                CHECK(step.results[0].second.status == skein::tools::ToolStatus::ok);
+            }
+            const RunResult result = agent.finish(ExitStatus::finished, "");
+            CHECK(result.usage.turns == 3);
+            CHECK(result.usage.reused_tokens > result.usage.evaluated_tokens);
+            const auto log = agent.log().tokens();
+            CHECK(recorded_tokens(recorder, agent.trajectory()) == Tokens(log.begin(), log.end()));
+            return Tokens(log.begin(), log.end());
+        };
+        CHECK(once() == once());
+    }
+}
