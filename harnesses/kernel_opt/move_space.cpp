@@ -51,7 +51,8 @@ std::string describe(const KernelGenerator& generator, const Configuration& conf
 }
 
 std::string describe(const KernelGenerator& generator, const Move& move) {
-    const Dimension& dimension = generator.dimensions().at(static_cast<std::size_t>(move.dimension));
+    const Dimension& dimension =
+        generator.dimensions().at(static_cast<std::size_t>(move.dimension));
     return fmt::format("{}={} ({})", dimension.name,
                        dimension.values.at(static_cast<std::size_t>(move.value)), dimension.help);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The legal changes of a kernel as dimensions with values, and the readable C++ each point stands for.
+// The legal changes of a kernel as dimensions with values, and the readable C++ each point stands
+// for.
 
 #include <string>
 #include <string_view>

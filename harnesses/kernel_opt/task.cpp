@@ -41,7 +41,9 @@ class Reader {
 
     std::string text(std::string_view key) {
         const json::value& value = get(key);
-        if (!value.is_string() || value.get_string().empty()) fail(key, "a non-empty string", value);
+        if (!value.is_string() || value.get_string().empty()) {
+            fail(key, "a non-empty string", value);
+        }
         return std::string(value.get_string());
     }
 
@@ -301,10 +303,10 @@ KernelTask load_task(const fs::path& directory) {
     task.anchor_source = read_text(task.directory / "anchor.cc");
     const std::string hash = sha256_hex(task.anchor_source);
     if (hash != task.anchor_sha256) {
-        throw std::runtime_error(fmt::format(
-            "{}: the frozen anchor changed: SHA-256 expected {}, got {}; restore it, or publish the "
-            "change as a new version of the task",
-            (task.directory / "anchor.cc").string(), task.anchor_sha256, hash));
+        throw std::runtime_error(
+            fmt::format("{}: the frozen anchor changed: SHA-256 expected {}, got {}; restore it, "
+                        "or publish the change as a new version of the task",
+                        (task.directory / "anchor.cc").string(), task.anchor_sha256, hash));
     }
     return task;
 }

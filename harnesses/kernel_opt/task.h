@@ -8,8 +8,9 @@
 //              reference.cc  oracle in double or exact integers:
 //                  extern "C" void skein_reference(const int64_t* sizes, const void* const* inputs,
 //                                                  void* const* outputs);
-//                            sizes in the order of `axes`; inputs and outputs in argument order, each
-//                            output f64 when the kernel's is floating point, the same type otherwise
+//                            sizes in the order of `axes`; inputs and outputs in argument order,
+//                            each output f64 when the kernel's is floating point, the same type
+//                            otherwise
 //              gen.cc        inputs from a secret seed:
 //                  extern "C" void skein_generate(const int64_t* sizes, uint64_t seed,
 //                                                 const char* distribution, void* const* inputs);
@@ -36,10 +37,10 @@ struct KernelCase {
     bool timed = false;        ///< also a benchmark shape
 };
 
-/// Error of an output element: |got - want| / row scale, where the row scale is the root mean square
-/// of the oracle's row (`row` elements). Accepted below max(noise_factor * noise, c * eps * sqrt(k)),
-/// `noise` being the anchor's own error on the same inputs. With `exact`, every element must equal
-/// the oracle's, floats too (data movement has no rounding).
+/// Error of an output element: |got - want| / row scale, where the row scale is the root mean
+/// square of the oracle's row (`row` elements). Accepted up to
+/// max(noise_factor * noise, c * eps * sqrt(k)), `noise` being the anchor's own error on the same
+/// inputs. With `exact`, every element must equal the oracle's, floats too.
 struct Tolerance {
     bool exact = false;
     double c = 8;
@@ -65,9 +66,9 @@ struct KernelTask {
     std::vector<std::string> axes;  ///< names of the sizes, in order
     std::string flops, bytes;       ///< actual work of one call, expressions over the sizes
     Tolerance tolerance;
-    std::string language_standard;           ///< e.g. "c++20"
-    std::vector<std::string> flags;          ///< the anchor's, e.g. -O3 -march=native
-    std::vector<std::string> allowed_flags;  ///< what a candidate may add
+    std::string language_standard;               ///< e.g. "c++20"
+    std::vector<std::string> flags;              ///< the anchor's, e.g. -O3 -march=native
+    std::vector<std::string> allowed_flags;      ///< what a candidate may add
     std::vector<std::string> forbidden_symbols;  ///< a trailing * stands for any suffix
     std::vector<KernelCase> visible, hidden;
     std::string anchor_source, prompt;
@@ -75,7 +76,7 @@ struct KernelTask {
     KnownResult known;
 };
 
-/// Throws: std::runtime_error with file, key, expected and got; also when the anchor's hash differs.
+/// Throws: std::runtime_error with file, key, expected and got; also for a changed anchor.
 KernelTask load_task(const std::filesystem::path& directory);
 /// Every task below `root`, sorted by id. Throws: std::runtime_error also when there is none.
 std::vector<KernelTask> load_tasks(const std::filesystem::path& root);

@@ -181,7 +181,8 @@ class Evaluator {
 };
 
 template <typename Value, std::size_t N>
-Value parse_word(std::string_view word, const std::array<std::pair<std::string_view, Value>, N>& words,
+Value parse_word(std::string_view word,
+                 const std::array<std::pair<std::string_view, Value>, N>& words,
                  std::string_view where) {
     std::string expected;
     for (const auto& [name, value] : words) {

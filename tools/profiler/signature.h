@@ -31,7 +31,8 @@ struct KernelSignature {
 
 using Sizes = std::map<std::string, std::int64_t>;
 
-/// From {"entry": "...", "arguments": [{"name","role","type","count"}]}. Throws: std::runtime_error.
+/// From {"entry": "...", "arguments": [{"name","role","type","count"}]}.
+/// Throws: std::runtime_error.
 KernelSignature parse_signature(const boost::json::value& json);
 
 /// Evaluates + - * / % ( ) min(a,b) max(a,b) ceil_div(a,b) over integer names and constants.

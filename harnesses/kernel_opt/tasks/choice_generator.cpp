@@ -163,9 +163,7 @@ inline void stores_done() {
 #endif
 }
 )",
-                {{"CONDITION", condition},
-                 {"CALL", call},
-                 {"TYPE", type}});
+                {{"CONDITION", condition}, {"CALL", call}, {"TYPE", type}});
 }
 
 std::string polynomial_exp(int width, int degree) {

@@ -1,9 +1,9 @@
 #pragma once
 // What the generators of this folder share: named choices, text templates and vector helpers.
 //
-// Generated kernels are C++20 with GCC's vector types, so a point means the same on every x86-64 and
-// AArch64 machine; only streaming stores use x86 intrinsics, with a plain store elsewhere. Arrays of
-// vectors with constant bounds under `#pragma GCC unroll` stay in registers at -O3.
+// Generated kernels are C++20 with GCC's vector types, so a point means the same on every x86-64
+// and AArch64 machine; only streaming stores use x86 intrinsics, with a plain store elsewhere.
+// Arrays of vectors with constant bounds under `#pragma GCC unroll` stay in registers at -O3.
 
 #include <string>
 #include <string_view>
@@ -59,11 +59,11 @@ class ChoiceGenerator : public KernelGenerator {
 std::string fill(std::string_view text,
                  const std::vector<std::pair<std::string_view, std::string>>& values);
 
-/// Declares kWidth, Vector, load, store, sum_of and max_of for vectors of `width` floats; a width of
-/// 1 makes Vector a plain float, so that one template serves both.
+/// Declares kWidth, Vector, load, store, sum_of and max_of for vectors of `width` floats; a width
+/// of 1 makes Vector a plain float, so that one template serves both.
 std::string float_vectors(int width);
-/// Declares `stream`, a store past the caches for aligned addresses, `is_aligned` and `stores_done`.
-/// Needs kStreamIncludes before and float_vectors declared.
+/// Declares `stream`, a store past the caches for aligned addresses, `is_aligned` and
+/// `stores_done`. Needs kStreamIncludes before and float_vectors declared.
 std::string streaming_store(int width);
 inline constexpr const char* kStreamIncludes = R"(#ifdef __SSE2__
 #include <immintrin.h>

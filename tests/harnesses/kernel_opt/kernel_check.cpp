@@ -51,13 +51,20 @@ double element(const unsigned char* data, std::size_t index, ElementType type) {
         return static_cast<double>(value);
     };
     switch (type) {
-        case ElementType::f32: return read(float{});
-        case ElementType::f64: return read(double{});
-        case ElementType::i8: return read(std::int8_t{});
-        case ElementType::u8: return read(std::uint8_t{});
-        case ElementType::i32: return read(std::int32_t{});
-        case ElementType::u32: return read(std::uint32_t{});
-        case ElementType::i64: return read(std::int64_t{});
+        case ElementType::f32:
+            return read(float{});
+        case ElementType::f64:
+            return read(double{});
+        case ElementType::i8:
+            return read(std::int8_t{});
+        case ElementType::u8:
+            return read(std::uint8_t{});
+        case ElementType::i32:
+            return read(std::int32_t{});
+        case ElementType::u32:
+            return read(std::uint32_t{});
+        case ElementType::i64:
+            return read(std::int64_t{});
     }
     return std::numeric_limits<double>::quiet_NaN();
 }
@@ -200,8 +207,8 @@ CallBuffers::Errors CallBuffers::compare(const LoadedKernel& reference) {
             const bool mine = at >= offset && at < offset + buffer.bytes;
             if (mine && argument.role == Role::output) continue;
             if (buffer.storage[at] != buffer.original[at]) {
-                errors.mismatch = fmt::format("{} {} was written", mine ? "input" : "guard of",
-                                              argument.name);
+                errors.mismatch =
+                    fmt::format("{} {} was written", mine ? "input" : "guard of", argument.name);
                 return errors;
             }
         }

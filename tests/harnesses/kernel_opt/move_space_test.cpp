@@ -60,8 +60,8 @@ TEST_SUITE("harnesses/kernel_opt/move_space") {
             CAPTURE(generator->task_id());
             for (const Configuration& from : every_legal_point(*generator)) {
                 const std::vector<Move> moves = legal_moves(*generator, from);
-                const bool ordered = std::is_sorted(
-                    moves.begin(), moves.end(), [](const Move& a, const Move& b) {
+                const bool ordered =
+                    std::is_sorted(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
                         return std::pair(a.dimension, a.value) < std::pair(b.dimension, b.value);
                     });
                 bool legal = true, undone = true;

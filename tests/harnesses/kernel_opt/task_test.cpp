@@ -103,9 +103,9 @@ TEST_SUITE("harnesses/kernel_opt/task") {
 
     TEST_CASE("faults in task files name the file, the key and what was expected") {
         CHECK(mentions(failure_after("task.json", "\"regime\"", "\"regimes\""), "regime: missing"));
-        CHECK(mentions(failure_after("task.json", "\"control\": false",
-                                     "\"control\": false, \"tier\": 1"),
-                       "task.json: tier: unknown key"));
+        CHECK(mentions(
+            failure_after("task.json", "\"control\": false", "\"control\": false, \"tier\": 1"),
+            "task.json: tier: unknown key"));
         CHECK(mentions(failure_after("task.json", "\"version\": 1", "\"version\": \"1\""),
                        "version: expected a positive integer, got \"1\""));
         CHECK(mentions(failure_after("task.json", "\"version\": 1", "\"version\": 1.5"),

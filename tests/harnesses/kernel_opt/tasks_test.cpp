@@ -83,11 +83,10 @@ std::string constant_kernel(const KernelTask& task, const std::string& value) {
     std::string parameters, body;
     for (const skein::tools::KernelArgument& argument : task.signature.arguments) {
         using Role = skein::tools::KernelArgument::Role;
-        const std::string type =
-            argument.type == skein::tools::ElementType::f32   ? "float"
-            : argument.type == skein::tools::ElementType::u32 ? "std::uint32_t"
-            : argument.type == skein::tools::ElementType::u8  ? "std::uint8_t"
-                                                              : "std::int32_t";
+        const std::string type = argument.type == skein::tools::ElementType::f32   ? "float"
+                                 : argument.type == skein::tools::ElementType::u32 ? "std::uint32_t"
+                                 : argument.type == skein::tools::ElementType::u8  ? "std::uint8_t"
+                                                                                   : "std::int32_t";
         if (!parameters.empty()) parameters += ", ";
         parameters += "[[maybe_unused]] ";
         if (argument.role == Role::size) {

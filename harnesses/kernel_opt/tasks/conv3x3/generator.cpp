@@ -1,5 +1,5 @@
-// Move space of conv3x3: a copy of the image with its border, then tiles of filters x columns summed
-// in registers over all channels and taps.
+// Move space of conv3x3: a copy of the image with its border, then tiles of filters x columns
+// summed in registers over all channels and taps.
 
 #include "harnesses/kernel_opt/tasks/choice_generator.h"
 #include "harnesses/kernel_opt/tasks/generators.h"
@@ -31,7 +31,8 @@ inline void tile(const float* x, const float* weight, float* y, std::int64_t cha
 )";
 
 // `image` has a border of zeros and room for the last tile of every row.
-constexpr const char* kPadded = R"(// The sums of F filters at kColumns adjacent pixels, of which `columns` are kept.
+constexpr const char* kPadded =
+    R"(// The sums of F filters at kColumns adjacent pixels, of which `columns` are kept.
 template <int F>
 inline void tile(const float* image, const float* weight, float* y, std::int64_t channels,
                  std::int64_t height, std::int64_t width, std::int64_t h, std::int64_t w) {
@@ -167,10 +168,10 @@ class Conv3x3Generator : public ChoiceGenerator {
             kTemplate,
             {{"INCLUDE", copied || packed ? "#include <vector>\n" : ""},
              {"DECLARATIONS", copied ? declarations(choices) : ""},
-             {"TILE", fill(copied ? kPadded : kTested,
-                           {{"TAP_UNROLL", unroll},
-                            {"TAP_STEP", packed ? "F" : "1"},
-                            {"FILTER_STEP", packed ? "1" : "channels * 9"}})},
+             {"TILE",
+              fill(copied ? kPadded : kTested, {{"TAP_UNROLL", unroll},
+                                                {"TAP_STEP", packed ? "F" : "1"},
+                                                {"FILTER_STEP", packed ? "1" : "channels * 9"}})},
              {"PACK_FUNCTION", packed ? kPackFunction : ""},
              {"PACK", packed ? kPack : ""},
              {"WEIGHTS", packed ? "packed.data() + (f - f0) * taps" : "weight + f * channels * 9"},

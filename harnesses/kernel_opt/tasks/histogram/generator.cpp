@@ -64,7 +64,8 @@ constexpr const char* kMerge = R"(    for (int value = 0; value < 256; ++value) 
 )";
 
 // A word of equal bytes is its own rotation by one byte.
-constexpr const char* kRuns = R"(            if (word == static_cast<Word>(word >> 8 | word << (8 * sizeof(Word) - 8))) {
+constexpr const char* kRuns =
+    R"(            if (word == static_cast<Word>(word >> 8 | word << (8 * sizeof(Word) - 8))) {
                 counter(tables, 0, static_cast<std::uint8_t>(word)) += sizeof(Word);
                 continue;
             }
@@ -78,10 +79,12 @@ class HistogramGenerator : public ChoiceGenerator {
               {{"tables", "sets of counters, added up at the end", {"1", "2", "4", "8"}},
                {"load", "bytes one load reads", {"1", "4", "8"}},
                {"unroll", "loads a step makes", {"1", "2", "4"}},
-               {"layout", "tables one after another or counter by counter",
+               {"layout",
+                "tables one after another or counter by counter",
                 {"separate", "interleaved"}},
                {"runs", "count a word of equal bytes at once", {"no", "yes"}},
-               restrict_dimension(), flags_dimension({"none", "-funroll-loops", "-O2"})}) {}
+               restrict_dimension(),
+               flags_dimension({"none", "-funroll-loops", "-O2"})}) {}
 
   private:
     bool allowed(const Choices& choices) const override {
@@ -95,18 +98,19 @@ class HistogramGenerator : public ChoiceGenerator {
         const int load = choices.number("load");
         const bool interleaved = choices.changed("layout");
         const bool local = choices.changed("tables");
-        return fill(
-            kTemplate,
-            {{"TABLES", choices.text("tables")},
-             {"UNROLL", choices.text("unroll")},
-             {"WORD", load == 8 ? "std::uint64_t" : load == 4 ? "std::uint32_t" : "std::uint8_t"},
-             {"LAYOUT_COMMENT", interleaved ? "interleaved" : "one after another"},
-             {"INDEX", interleaved ? "value * kTables + table" : "table * 256 + value"},
-             {"RESTRICT", choices.changed("restrict") ? "__restrict " : ""},
-             {"DECLARE", local ? "    std::uint32_t tables[256 * kTables];\n"
-                               : "    std::uint32_t* tables = counts;\n"},
-             {"RUNS", choices.changed("runs") ? kRuns : ""},
-             {"MERGE", local ? kMerge : ""}});
+        return fill(kTemplate,
+                    {{"TABLES", choices.text("tables")},
+                     {"UNROLL", choices.text("unroll")},
+                     {"WORD", load == 8   ? "std::uint64_t"
+                              : load == 4 ? "std::uint32_t"
+                                          : "std::uint8_t"},
+                     {"LAYOUT_COMMENT", interleaved ? "interleaved" : "one after another"},
+                     {"INDEX", interleaved ? "value * kTables + table" : "table * 256 + value"},
+                     {"RESTRICT", choices.changed("restrict") ? "__restrict " : ""},
+                     {"DECLARE", local ? "    std::uint32_t tables[256 * kTables];\n"
+                                       : "    std::uint32_t* tables = counts;\n"},
+                     {"RUNS", choices.changed("runs") ? kRuns : ""},
+                     {"MERGE", local ? kMerge : ""}});
     }
 };
 

@@ -61,14 +61,15 @@ class RmsnormGenerator : public ChoiceGenerator {
   public:
     RmsnormGenerator()
         : ChoiceGenerator(
-              "rmsnorm",
-              {width_dimension({"1", "4", "8", "16"}),
-               {"accumulators", "independent sums of squares", {"1", "2", "4", "8"}},
-               {"unroll", "vectors a step of the scaling pass handles", {"1", "2", "4"}},
-               {"scale", "divide every element or multiply by the reciprocal",
-                {"divide", "reciprocal"}},
-               store_dimension(), restrict_dimension(),
-               flags_dimension({"none", "-Ofast", "-funroll-loops"})}) {}
+              "rmsnorm", {width_dimension({"1", "4", "8", "16"}),
+                          {"accumulators", "independent sums of squares", {"1", "2", "4", "8"}},
+                          {"unroll", "vectors a step of the scaling pass handles", {"1", "2", "4"}},
+                          {"scale",
+                           "divide every element or multiply by the reciprocal",
+                           {"divide", "reciprocal"}},
+                          store_dimension(),
+                          restrict_dimension(),
+                          flags_dimension({"none", "-Ofast", "-funroll-loops"})}) {}
 
   private:
     bool allowed(const Choices& choices) const override {

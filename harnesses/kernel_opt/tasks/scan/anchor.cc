@@ -1,5 +1,5 @@
-// Inclusive prefix sum, already tuned: four vectors of 4 a step are summed in registers, and only the
-// carry goes from vector to vector.
+// Inclusive prefix sum, already tuned: four vectors of 4 a step are summed in registers, and only
+// the carry goes from vector to vector.
 #include <cstdint>
 
 namespace {

@@ -105,10 +105,11 @@ class ScanGenerator : public ChoiceGenerator {
     std::string body(const Choices& choices) const override {
         const int width = choices.number("vector_width");
         const int ahead = choices.number("prefetch") / 4;
-        const std::string vectors = width == 1 ? kScalars
-                                         : fill(kVectors, {{"WIDTH", std::to_string(width)},
-                                                           {"BYTES", std::to_string(width * 4)},
-                                                           {"SHIFTS", shifts(width)}});
+        const std::string vectors = width == 1
+                                        ? kScalars
+                                        : fill(kVectors, {{"WIDTH", std::to_string(width)},
+                                                          {"BYTES", std::to_string(width * 4)},
+                                                          {"SHIFTS", shifts(width)}});
         return fill(kTemplate,
                     {{"VECTORS", vectors},
                      {"UNROLL", choices.text("unroll")},

@@ -1,6 +1,6 @@
 // Move space of sgemm: a tile of C in registers, B (and A) packed into strips in the order the tile
-// reads them, the k axis in blocks that fit a cache. Source of the structure: Goto and van de Geijn,
-// "Anatomy of High-Performance Matrix Multiplication", 2008.
+// reads them, the k axis in blocks that fit a cache. Source of the structure: Goto and van de
+// Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.
 
 #include "harnesses/kernel_opt/tasks/choice_generator.h"
 #include "harnesses/kernel_opt/tasks/generators.h"
@@ -165,8 +165,7 @@ class SgemmGenerator : public ChoiceGenerator {
              {"OUTER", down ? rows : columns},
              {"INNER", down ? columns : rows},
              {"A_TILE", a_tile},
-             {"B_TILE", pack_b ? "packed_b.data() + j * depth, kColumns"
-                               : "b + p0 * n + j, n"}});
+             {"B_TILE", pack_b ? "packed_b.data() + j * depth, kColumns" : "b + p0 * n + j, n"}});
     }
 
     static std::string buffers(bool pack_a, bool pack_b, bool edge) {

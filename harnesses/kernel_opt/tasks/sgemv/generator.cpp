@@ -73,14 +73,13 @@ class SgemvGenerator : public ChoiceGenerator {
 
     std::string body(const Choices& choices) const override {
         const int ahead = choices.number("prefetch") / 4;
-        return fill(kTemplate,
-                    {{"VECTORS", float_vectors(choices.number("vector_width"))},
-                     {"ROWS", choices.text("rows")},
-                     {"ACCUMULATORS", choices.text("accumulators")},
-                     {"PREFETCH", ahead == 0 ? ""
-                                             : "            __builtin_prefetch(row + " +
-                                                   std::to_string(ahead) + ");\n"},
-                     {"RESTRICT", choices.changed("restrict") ? "__restrict " : ""}});
+        return fill(kTemplate, {{"VECTORS", float_vectors(choices.number("vector_width"))},
+                                {"ROWS", choices.text("rows")},
+                                {"ACCUMULATORS", choices.text("accumulators")},
+                                {"PREFETCH", ahead == 0 ? ""
+                                                        : "            __builtin_prefetch(row + " +
+                                                              std::to_string(ahead) + ");\n"},
+                                {"RESTRICT", choices.changed("restrict") ? "__restrict " : ""}});
     }
 };
 

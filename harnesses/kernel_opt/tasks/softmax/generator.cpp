@@ -90,11 +90,14 @@ class SoftmaxGenerator : public ChoiceGenerator {
               {{"exp", "library call or polynomial of this degree", {"library", "6", "5"}},
                width_dimension({"1", "4", "8", "16"}),
                {"accumulators", "independent maxima and sums", {"1", "2", "4"}},
-               {"exponentials", "keep them between the passes or compute them twice",
+               {"exponentials",
+                "keep them between the passes or compute them twice",
                 {"store", "recompute"}},
-               {"normalise", "divide every element or multiply by the reciprocal",
+               {"normalise",
+                "divide every element or multiply by the reciprocal",
                 {"divide", "reciprocal"}},
-               restrict_dimension(), flags_dimension({"none", "-Ofast", "-funroll-loops"})}) {}
+               restrict_dimension(),
+               flags_dimension({"none", "-Ofast", "-funroll-loops"})}) {}
 
   private:
     bool allowed(const Choices& choices) const override {
@@ -108,8 +111,8 @@ class SoftmaxGenerator : public ChoiceGenerator {
         return fill(
             kTemplate,
             {{"VECTORS", float_vectors(width)},
-             {"EXP", choices.changed("exp") ? polynomial_exp(width, choices.number("exp"))
-                                            : kLibraryExp},
+             {"EXP",
+              choices.changed("exp") ? polynomial_exp(width, choices.number("exp")) : kLibraryExp},
              {"ACCUMULATORS", choices.text("accumulators")},
              {"RESTRICT", choices.changed("restrict") ? "__restrict " : ""},
              {"STORE_VECTOR", store ? "            store(out + c + u * kWidth, e);\n" : ""},

@@ -54,9 +54,11 @@ extern "C" void transpose(const float* x, float* y, std::int64_t rows, std::int6
 @DONE@}
 )";
 
-constexpr const char* kDirect = "            tile(x, cols, y + c0 * rows + r0, rows, r0, r1, c0, c1);\n";
+constexpr const char* kDirect =
+    "            tile(x, cols, y + c0 * rows + r0, rows, r0, r1, c0, c1);\n";
 
-constexpr const char* kStaged = R"(            // The tile is put together in the first-level cache and leaves in whole rows.
+constexpr const char* kStaged =
+    R"(            // The tile is put together in the first-level cache and leaves in whole rows.
             alignas(64) float staged[tile_cols * tile_rows];
             tile(x, cols, staged, tile_rows, r0, r1, c0, c1);
             for (std::int64_t c = c0; c < c1; ++c) {
@@ -143,7 +145,8 @@ std::string block(const Choices& choices) {
 }
 
 std::string prefetch(bool by_x) {
-    const char* ahead = by_x ? "x + (r + i) * cols + c + 32" : "x + (r + 2 * kBlock + i) * cols + c";
+    const char* ahead =
+        by_x ? "x + (r + i) * cols + c + 32" : "x + (r + 2 * kBlock + i) * cols + c";
     return fill("            for (int i = 0; i < kBlock; ++i) __builtin_prefetch(@AHEAD@);\n",
                 {{"AHEAD", ahead}});
 }
@@ -157,7 +160,8 @@ class TransposeGenerator : public ChoiceGenerator {
                {"tile_rows", "rows of x a tile covers", {"all", "16", "32", "64"}},
                {"tile_cols", "columns of x a tile covers", {"all", "16", "32", "64"}},
                {"order", "what the inner loops follow: rows of x or rows of y", {"x", "y"}},
-               {"staging", "write tiles straight to y or through a small buffer",
+               {"staging",
+                "write tiles straight to y or through a small buffer",
                 {"direct", "staged"}},
                store_dimension(),
                {"prefetch", "fetch the rows of x one block ahead", {"no", "yes"}},
@@ -189,8 +193,8 @@ class TransposeGenerator : public ChoiceGenerator {
              {"TILE_ROWS", choices.changed("tile_rows") ? choices.text("tile_rows") : "rows"},
              {"TILE_COLS", choices.changed("tile_cols") ? choices.text("tile_cols") : "cols"},
              {"PREFETCH", choices.changed("prefetch") ? prefetch(by_x) : ""},
-             {"USE", staged ? fill(kStaged, {{"COPY_VECTORS", streamed ? kStreamCopy : ""}})
-                            : kDirect},
+             {"USE",
+              staged ? fill(kStaged, {{"COPY_VECTORS", streamed ? kStreamCopy : ""}}) : kDirect},
              {"DONE", streamed ? "    stores_done();\n" : ""}});
     }
 };

@@ -1,5 +1,6 @@
 // 3 x 3 convolution: the image is copied once with its border, then tiles of 6 filters x 16 columns
-// are summed in registers over all channels and taps. Packed weights make a tap's 6 factors adjacent.
+// are summed in registers over all channels and taps. Packed weights make a tap's 6 factors
+// adjacent.
 #include <cstdint>
 #include <vector>
 
