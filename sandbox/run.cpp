@@ -21,6 +21,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <vector>
 
@@ -60,6 +61,15 @@ class Run : public std::enable_shared_from_this<Run> {
           drain_(strand),
           done_(strand, asio::steady_timer::time_point::max()) {}
 
+    /// Abandoned in mid-run (its io_context was destroyed): nothing of it may stay, nor a zombie.
+    ~Run() {
+        if (exited_) return;
+        kill_supervisor();
+        reap();
+    }
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
     void start() {
         auto self = shared_from_this();
         read(0);
@@ -82,7 +92,9 @@ class Run : public std::enable_shared_from_this<Run> {
     bool finished() const { return finished_; }
     asio::steady_timer& done() { return done_; }
 
+    /// Throws: what a callback of the command threw; the run was killed for it.
     ProcessResult take() {
+        if (failure_) std::rethrow_exception(failure_);
         ProcessResult result = std::move(result_);
         const bool too_much = streams_[0].capture.total_bytes() > limits_.output_bytes ||
                               streams_[1].capture.total_bytes() > limits_.output_bytes;
@@ -94,6 +106,17 @@ class Run : public std::enable_shared_from_this<Run> {
     }
 
   private:
+    template <class Callback>
+    void guarded(Callback callback) {
+        if (failure_) return;
+        try {
+            callback();
+        } catch (...) {
+            failure_ = std::current_exception();
+            order(Order::kill);
+        }
+    }
+
     void read(std::size_t index) {
         Stream& stream = streams_[index];
         stream.descriptor.async_read_some(
@@ -109,7 +132,8 @@ class Run : public std::enable_shared_from_this<Run> {
         if (n > 0) {
             const std::string_view bytes(stream.buffer.data(), n);
             stream.capture.add(bytes);
-            if (command_.on_output) command_.on_output(static_cast<int>(index) + 1, bytes);
+            if (command_.on_output)
+                guarded([&] { command_.on_output(static_cast<int>(index) + 1, bytes); });
             if (stream.capture.total_bytes() > limits_.output_bytes)
                 order(Order::kill_output_limit);
         }
@@ -144,7 +168,7 @@ class Run : public std::enable_shared_from_this<Run> {
 
     void on_report(const Report& report, std::string_view detail) {
         if (report.kind == Report::started) {
-            if (command_.on_started) command_.on_started(report.host_pid);
+            if (command_.on_started) guarded([&] { command_.on_started(report.host_pid); });
             return;
         }
         have_report_ = true;
@@ -163,6 +187,11 @@ class Run : public std::enable_shared_from_this<Run> {
     /// The supervisor leads a process group: also what bwrap has not handed over yet.
     void kill_supervisor() { ::kill(-pid_, SIGKILL); }
 
+    void reap() {
+        siginfo_t info{};
+        waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED);
+    }
+
     void on_supervisor_ended() {
         receive_reports();
         exited_ = true;
@@ -171,8 +200,7 @@ class Run : public std::enable_shared_from_this<Run> {
             result_.outcome = ordered_ ? Outcome::killed : Outcome::setup_failed;
             result_.detail = "the sandbox supervisor was killed from outside";
         }
-        siginfo_t info{};
-        waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED);
+        reap();
         drain_.expires_after(kDrain);
         drain_.async_wait([self = shared_from_this()](error_code error) {
             if (!error) self->finish();
@@ -203,6 +231,7 @@ class Run : public std::enable_shared_from_this<Run> {
     std::array<Stream, 2> streams_;
     asio::steady_timer backup_, drain_, done_;
     ProcessResult result_;
+    std::exception_ptr failure_;
     bool ordered_ = false, have_report_ = false, exited_ = false, finished_ = false;
 };
 

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -44,7 +43,7 @@ struct Supervisor {
     InitReport summary;
     std::string detail;
     std::uint64_t start_us = 0, run_us = 0, next_usage_us = 0, next_disk_us = 0;
-    std::uint64_t disk_at_start = 0, peak_rss = 0;
+    std::uint64_t disk_at_start = 0, peak_rss = 0, cpu_us = 0;
     int bwrap_status = 0;
 };
 
@@ -131,9 +130,20 @@ std::string start(Supervisor& s) {
     return {};
 }
 
+TreeUsage sample_usage(Supervisor& s) {
+    const TreeUsage usage = usage_of_tree(s.init);
+    s.peak_rss = std::max(s.peak_rss, usage.rss_bytes);
+    s.cpu_us = std::max(s.cpu_us, usage.cpu_us);
+    return usage;
+}
+
 /// First reason wins. Killing init ends the pid namespace with everything in it.
 void kill_run(Supervisor& s, Code code) {
-    if (!s.killing) s.code = code;
+    if (!s.killing) {
+        s.code = code;
+        // The kernel does not account what it kills together with init.
+        sample_usage(s);
+    }
     s.killing = true;
     if (s.init_handle >= 0) syscall(SYS_pidfd_send_signal, s.init_handle, SIGKILL, nullptr, 0);
     if (!s.running || s.plan.isolate == 0) kill_children();
@@ -227,8 +237,7 @@ void check_limits(Supervisor& s, std::uint64_t now) {
     }
     if (now - s.run_us >= s.plan.wall_ms * 1000) kill_run(s, Code::timed_out);
     if (now >= s.next_usage_us) {
-        const TreeUsage usage = usage_of_tree(s.init);
-        s.peak_rss = std::max(s.peak_rss, usage.rss_bytes);
+        const TreeUsage usage = sample_usage(s);
         if (s.plan.memory_bytes != 0 && usage.rss_bytes > s.plan.memory_bytes)
             kill_run(s, Code::out_of_memory);
         if (s.plan.cpu_ms != 0 && usage.cpu_us > s.plan.cpu_ms * 1000) kill_run(s, Code::timed_out);
@@ -294,11 +303,7 @@ void supervise(Supervisor& s, std::string& setup_text) {
 Report conclude(const Supervisor& s) {
     Report report;
     report.kind = Report::finished;
-    rusage usage{};
-    getrusage(RUSAGE_CHILDREN, &usage);
-    report.cpu_us = static_cast<std::uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
-                        1000000 +
-                    static_cast<std::uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    report.cpu_us = s.cpu_us;
     report.peak_rss_bytes = s.peak_rss;
     report.wall_us = s.running ? now_us() - s.run_us : 0;
     Code code = s.code;

@@ -77,6 +77,11 @@ int deny_special(scmp_filter_ctx filter, const Plan& plan) {
         if (rc == 0)
             rc = deny_if(filter, EPERM, SCMP_SYS(ioctl),
                          {1, SCMP_CMP_MASKED_EQ, kLow32, request});
+    // Init has the command's uid, so it could be slowed or limited to death.
+    for (const int call : {SCMP_SYS(prlimit64), SCMP_SYS(sched_setaffinity),
+                           SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_setparam),
+                           SCMP_SYS(sched_setattr)})
+        if (rc == 0) rc = deny_if(filter, EPERM, call, {0, SCMP_CMP_MASKED_EQ, kLow32, 1});
     if (rc == 0) rc = deny_sockets(filter, plan.isolate == 0);
     if (rc == 0 && plan.allow_ptrace == 0) rc = deny(filter, EPERM, SCMP_SYS(ptrace));
     return rc;

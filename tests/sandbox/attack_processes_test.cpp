@@ -1,6 +1,8 @@
 // Cases 1-3, 15-30: processes that multiply, linger, stop, or attack the one that reports.
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "tests/sandbox/support.h"
 
@@ -43,14 +45,20 @@ TEST_CASE("3: the limit of processes holds whoever starts the harness") {
     ResourceLimits bounds = limits();
     bounds.pids = 20;
     int uid = -1;
-    Command command = attack({"fork-bomb", "200"});
+    int gate[2];  // the command waits until we have looked
+    REQUIRE(pipe2(gate, O_CLOEXEC) == 0);
+    Command command = bash("read -r -u 5; exec /attack/skein-attack fork-bomb 200");
+    command.descriptors = {{gate[0], 5}};
     command.on_started = [&](int pid) {
         const std::string status = read_file("/proc/" + std::to_string(pid) + "/status");
         uid = std::stoi(status.substr(status.find("Uid:") + 4));
+        CHECK(write(gate[1], "\n", 1) == 1);
     };
     const ProcessResult result = run(command, policy(), bounds);
     CHECK(verdict(result, "children") == "19");
     CHECK(uid > 0);
+    close(gate[0]);
+    close(gate[1]);
 }
 
 TEST_CASE("15: a background daemon that holds the pipe does not hold the call") {

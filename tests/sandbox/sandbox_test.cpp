@@ -201,6 +201,29 @@ TEST_CASE("cancellation kills the command and completes") {
     CHECK(survivors_after(1s).empty());
 }
 
+TEST_CASE("an exception of a callback kills the run and reaches the caller") {
+    Command command = bash("echo ready; sleep 300");
+    command.on_output = [](int, std::string_view) { throw std::out_of_range("screen"); };
+    CHECK_THROWS_WITH_AS(run_blocking(full_sandbox(), policy(), command, limits()), "screen",
+                         std::out_of_range);
+    CHECK(survivors_after(1s).empty());
+    CHECK(children().empty());
+}
+
+TEST_CASE("an abandoned run leaves neither processes nor a zombie") {
+    {
+        asio::io_context context;
+        Pending pending;
+        bool ready = false;
+        Command command = bash("setsid sleep 300 & echo ready; sleep 300");
+        command.on_output = [&](int, std::string_view) { ready = true; };
+        start(context, command, pending);
+        while (!ready) context.run_one();
+    }
+    CHECK(survivors_after(1s).empty());
+    CHECK(children().empty());
+}
+
 TEST_CASE("25: killing the supervisor or the call at any moment leaves no process") {
     std::mt19937 random(25);
     std::vector<int> supervisors;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ TEST_CASE("disk usage counts blocks, not lengths, and follows no link") {
 
 TEST_CASE("68: a tree of any depth is walked with few descriptors") {
     const test::TemporaryDirectory directory;
-    constexpr int kDepth = 3000;
+    constexpr int kDepth = 200;
+    constexpr rlim_t kFew = 64;
     int at = open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < kDepth; ++i) {
         REQUIRE(mkdirat(at, "d", 0755) == 0);
@@ -42,7 +44,12 @@ TEST_CASE("68: a tree of any depth is walked with few descriptors") {
     CHECK(write(file, bytes.data(), bytes.size()) == 1 << 20);
     close(file);
     close(at);
+    rlimit usual{};
+    getrlimit(RLIMIT_NOFILE, &usual);
+    const rlimit few{kFew, usual.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
     CHECK(disk_usage(directory.path()) >= 1 << 20);
+    setrlimit(RLIMIT_NOFILE, &usual);
     CHECK(run_blocking(test::full_sandbox(), test::policy(directory.path()), test::bash("rm -rf d"),
                        test::limits())
               .ok());
