@@ -11,12 +11,21 @@ namespace {
 
 // The llama converter permutes q and k rows, so that its GGUF files join channels (2i, 2i + 1).
 constexpr Architecture kArchitectures[] = {
-    {.name = "llama", .hf_model_type = "llama", .gguf_rope = RopeKind::interleaved,
-     .qkv_bias = false, .qk_norm = false},
-    {.name = "qwen2", .hf_model_type = "qwen2", .gguf_rope = RopeKind::half_split,
-     .qkv_bias = true, .qk_norm = false},
-    {.name = "qwen3", .hf_model_type = "qwen3", .gguf_rope = RopeKind::half_split,
-     .qkv_bias = false, .qk_norm = true},
+    {.name = "llama",
+     .hf_model_type = "llama",
+     .gguf_rope = RopeKind::interleaved,
+     .qkv_bias = false,
+     .qk_norm = false},
+    {.name = "qwen2",
+     .hf_model_type = "qwen2",
+     .gguf_rope = RopeKind::half_split,
+     .qkv_bias = true,
+     .qk_norm = false},
+    {.name = "qwen3",
+     .hf_model_type = "qwen3",
+     .gguf_rope = RopeKind::half_split,
+     .qkv_bias = false,
+     .qk_norm = true},
 };
 
 using L = LayerWeights;
@@ -50,9 +59,13 @@ const Architecture& find(std::string_view wanted, std::string_view Architecture:
 
 }  // namespace
 
-std::span<const Architecture> architectures() { return kArchitectures; }
+std::span<const Architecture> architectures() {
+    return kArchitectures;
+}
 
-std::span<const LayerTensorName> layer_tensor_names() { return kLayerTensors; }
+std::span<const LayerTensorName> layer_tensor_names() {
+    return kLayerTensors;
+}
 
 const Architecture& find_architecture(std::string_view name, std::string_view where) {
     return find(name, &Architecture::name, where);

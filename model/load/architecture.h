@@ -1,6 +1,7 @@
 #pragma once
 // The architecture table: one row says how a family is named in files, how its q and k are rotated
-// and which optional tensors its layers have. Adding a family that only differs in these is one row.
+// and which optional tensors its layers have. Adding a family that only differs in these is one
+// row.
 
 #include <span>
 #include <string_view>

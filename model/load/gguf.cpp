@@ -19,11 +19,11 @@ struct ValueType {
     std::size_t bytes;  ///< 0: variable
 };
 constexpr ValueType kValueTypes[] = {
-    {GgufType::u8, "u8", 1},         {GgufType::i8, "i8", 1},     {GgufType::u16, "u16", 2},
-    {GgufType::i16, "i16", 2},       {GgufType::u32, "u32", 4},   {GgufType::i32, "i32", 4},
-    {GgufType::f32, "f32", 4},       {GgufType::boolean, "bool", 1},
-    {GgufType::string, "string", 0}, {GgufType::array, "array", 0},
-    {GgufType::u64, "u64", 8},       {GgufType::i64, "i64", 8},   {GgufType::f64, "f64", 8},
+    {GgufType::u8, "u8", 1},       {GgufType::i8, "i8", 1},        {GgufType::u16, "u16", 2},
+    {GgufType::i16, "i16", 2},     {GgufType::u32, "u32", 4},      {GgufType::i32, "i32", 4},
+    {GgufType::f32, "f32", 4},     {GgufType::boolean, "bool", 1}, {GgufType::string, "string", 0},
+    {GgufType::array, "array", 0}, {GgufType::u64, "u64", 8},      {GgufType::i64, "i64", 8},
+    {GgufType::f64, "f64", 8},
 };
 
 const ValueType* value_type(std::uint32_t id) {
@@ -68,9 +68,10 @@ class Parser {
         if (magic != 0x46554747U) fail("not a GGUF file: it does not start with 'GGUF'");
         index_.version = in_.read<std::uint32_t>("version");
         if ((index_.version & 0xFFFFU) == 0) {
-            fail(fmt::format("version field 0x{:08x}: this GGUF file is big-endian, only "
-                             "little-endian files are read",
-                             index_.version));
+            fail(
+                fmt::format("version field 0x{:08x}: this GGUF file is big-endian, only "
+                            "little-endian files are read",
+                            index_.version));
         }
         if (index_.version != 2 && index_.version != 3) {
             fail(fmt::format("GGUF version {} is not supported, only 2 and 3 are{}", index_.version,
@@ -108,19 +109,32 @@ class Parser {
 
     GgufValue read_value(std::string_view key, const ValueType& type) {
         switch (type.type) {
-            case GgufType::u8: return std::uint64_t{in_.read<std::uint8_t>(key)};
-            case GgufType::u16: return std::uint64_t{in_.read<std::uint16_t>(key)};
-            case GgufType::u32: return std::uint64_t{in_.read<std::uint32_t>(key)};
-            case GgufType::u64: return in_.read<std::uint64_t>(key);
-            case GgufType::i8: return std::int64_t{in_.read<std::int8_t>(key)};
-            case GgufType::i16: return std::int64_t{in_.read<std::int16_t>(key)};
-            case GgufType::i32: return std::int64_t{in_.read<std::int32_t>(key)};
-            case GgufType::i64: return in_.read<std::int64_t>(key);
-            case GgufType::f32: return double{in_.read<float>(key)};
-            case GgufType::f64: return in_.read<double>(key);
-            case GgufType::boolean: return read_bool(key);
-            case GgufType::string: return in_.read_string(kGgufMaxStringBytes, key);
-            case GgufType::array: return read_array(key);
+            case GgufType::u8:
+                return std::uint64_t{in_.read<std::uint8_t>(key)};
+            case GgufType::u16:
+                return std::uint64_t{in_.read<std::uint16_t>(key)};
+            case GgufType::u32:
+                return std::uint64_t{in_.read<std::uint32_t>(key)};
+            case GgufType::u64:
+                return in_.read<std::uint64_t>(key);
+            case GgufType::i8:
+                return std::int64_t{in_.read<std::int8_t>(key)};
+            case GgufType::i16:
+                return std::int64_t{in_.read<std::int16_t>(key)};
+            case GgufType::i32:
+                return std::int64_t{in_.read<std::int32_t>(key)};
+            case GgufType::i64:
+                return in_.read<std::int64_t>(key);
+            case GgufType::f32:
+                return double{in_.read<float>(key)};
+            case GgufType::f64:
+                return in_.read<double>(key);
+            case GgufType::boolean:
+                return read_bool(key);
+            case GgufType::string:
+                return in_.read_string(kGgufMaxStringBytes, key);
+            case GgufType::array:
+                return read_array(key);
         }
         fail(fmt::format("key '{}' has an unknown value type", key));
     }
@@ -170,10 +184,9 @@ class Parser {
                              gguf_value_type_name(pair->type)));
         }
         const auto value = std::get<std::uint64_t>(pair->value);
-        if (!std::has_single_bit(value) || value < kGgufMinAlignment ||
-            value > kGgufMaxAlignment) {
-            fail(fmt::format("key '{}' is {}, it must be a power of two from {} to {}", kKey,
-                             value, kGgufMinAlignment, kGgufMaxAlignment));
+        if (!std::has_single_bit(value) || value < kGgufMinAlignment || value > kGgufMaxAlignment) {
+            fail(fmt::format("key '{}' is {}, it must be a power of two from {} to {}", kKey, value,
+                             kGgufMinAlignment, kGgufMaxAlignment));
         }
         index_.alignment = value;
     }
@@ -245,9 +258,10 @@ class Parser {
                                  offsets_[i], tensor.bytes));
             }
             if (end > bytes_.size()) {
-                fail(fmt::format("tensor '{}' ends at byte {}, the file has {} bytes; it is "
-                                 "truncated or its tensor table is wrong",
-                                 tensor.name, end, bytes_.size()));
+                fail(
+                    fmt::format("tensor '{}' ends at byte {}, the file has {} bytes; it is "
+                                "truncated or its tensor table is wrong",
+                                tensor.name, end, bytes_.size()));
             }
             tensor.data = bytes_.data() + begin;
         }
@@ -273,10 +287,11 @@ class Parser {
             }
         }
         if (bad != nullptr) {
-            fail(fmt::format("tensor '{}' (offset {}, {} bytes) overlaps tensor '{}' (offset {}, "
-                             "{} bytes)",
-                             bad->name, offset_of(*bad), bad->bytes, other->name,
-                             offset_of(*other), other->bytes));
+            fail(
+                fmt::format("tensor '{}' (offset {}, {} bytes) overlaps tensor '{}' (offset {}, "
+                            "{} bytes)",
+                            bad->name, offset_of(*bad), bad->bytes, other->name, offset_of(*other),
+                            other->bytes));
         }
     }
 

@@ -62,10 +62,10 @@ void check_shard(const GgufIndex& index, const ShardName& name, std::uint64_t nu
                                 index.where, count, name.count));
     }
     if (!no || *no + 1 != number) {
-        throw Error(fmt::format("{}: the file name says shard {} of {}, but 'split.no' says it is "
-                                "shard {}; the file was renamed or is the wrong one",
-                                index.where, number, count,
-                                no ? fmt::format("{}", *no + 1) : "unknown"));
+        throw Error(
+            fmt::format("{}: the file name says shard {} of {}, but 'split.no' says it is "
+                        "shard {}; the file was renamed or is the wrong one",
+                        index.where, number, count, no ? fmt::format("{}", *no + 1) : "unknown"));
     }
 }
 
@@ -79,11 +79,10 @@ std::vector<Shard> open_all_shards(const std::filesystem::path& path, Shard firs
         return shards;
     }
     if (!name) {
-        throw Error(fmt::format("{}: this is shard {} of {}; its name must end in "
-                                "-0000N-of-{:05}.gguf so that the others can be found",
-                                path.string(),
-                                first.index.unsigned_value("split.no").value_or(0) + 1, count,
-                                count));
+        throw Error(fmt::format(
+            "{}: this is shard {} of {}; its name must end in "
+            "-0000N-of-{:05}.gguf so that the others can be found",
+            path.string(), first.index.unsigned_value("split.no").value_or(0) + 1, count, count));
     }
     check_shard(first.index, *name, name->number);
     for (std::uint64_t n = 1; n <= name->count; ++n) {
@@ -91,8 +90,8 @@ std::vector<Shard> open_all_shards(const std::filesystem::path& path, Shard firs
         if (n == name->number) {
             shards.push_back(std::move(first));
         } else if (!std::filesystem::exists(sibling)) {
-            throw Error(fmt::format("shard {} of {} is missing: '{}'", n, name->count,
-                                    sibling.string()));
+            throw Error(
+                fmt::format("shard {} of {} is missing: '{}'", n, name->count, sibling.string()));
         } else {
             shards.push_back(open_shard(sibling));
         }
@@ -106,8 +105,7 @@ class GgufModel final : public ModelFile {
     GgufModel(std::filesystem::path path, std::vector<Shard> shards)
         : path_(std::move(path)), shards_(std::move(shards)) {
         for (const Shard& shard : shards_) {
-            tensors_.insert(tensors_.end(), shard.index.tensors.begin(),
-                            shard.index.tensors.end());
+            tensors_.insert(tensors_.end(), shard.index.tensors.begin(), shard.index.tensors.end());
             total_bytes_ += shard.file.bytes().size();
         }
         for (const Tensor& tensor : tensors_) {
@@ -117,8 +115,9 @@ class GgufModel final : public ModelFile {
         }
         const auto total = metadata().unsigned_value("split.tensors.count");
         if (shards_.size() > 1 && total && *total != tensors_.size()) {
-            throw Error(fmt::format("{}: 'split.tensors.count' is {}, the {} shards hold {} tensors",
-                                    path_.string(), *total, shards_.size(), tensors_.size()));
+            throw Error(
+                fmt::format("{}: 'split.tensors.count' is {}, the {} shards hold {} tensors",
+                            path_.string(), *total, shards_.size(), tensors_.size()));
         }
         for (const Shard& shard : shards_) shard.file.check_size_unchanged();
     }

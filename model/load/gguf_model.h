@@ -2,9 +2,9 @@
 // A GGUF file, or the ordered set of its shards, as a ModelFile; and the parts that read config and
 // vocabulary from parsed metadata.
 //
-// Shards are named `<prefix>-00001-of-0000N.gguf`, counted from 1, and hold `split.no`, counted from
-// 0; the first one has all metadata, tensor offsets are per file. Siblings are looked for only in
-// the folder of the opened file.
+// Shards are named `<prefix>-00001-of-0000N.gguf`, counted from 1, and hold `split.no`, counted
+// from 0; the first one has all metadata, tensor offsets are per file. Siblings are looked for only
+// in the folder of the opened file.
 
 #include <filesystem>
 #include <functional>

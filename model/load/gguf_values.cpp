@@ -15,8 +15,8 @@ constexpr std::uint64_t kShownItems = 4;
 
 [[noreturn]] void wrong_type(const GgufIndex& index, const GgufPair& pair, const char* wanted) {
     throw Error(fmt::format("{}: key '{}' must be {}, it is {} ({})", index.where,
-                            printable(pair.key), wanted,
-                            gguf_value_type_name(pair.type), describe_value(pair)));
+                            printable(pair.key), wanted, gguf_value_type_name(pair.type),
+                            describe_value(pair)));
 }
 
 /// The value as a non-negative integer, or nothing.
@@ -30,19 +30,32 @@ std::optional<std::uint64_t> as_unsigned(const GgufValue& value) {
 /// Reads one element; the parser has already checked that all of them are inside the bytes.
 GgufValue read_element(ByteCursor& in, GgufType type) {
     switch (type) {
-        case GgufType::u8: return std::uint64_t{in.read<std::uint8_t>("")};
-        case GgufType::u16: return std::uint64_t{in.read<std::uint16_t>("")};
-        case GgufType::u32: return std::uint64_t{in.read<std::uint32_t>("")};
-        case GgufType::u64: return in.read<std::uint64_t>("");
-        case GgufType::i8: return std::int64_t{in.read<std::int8_t>("")};
-        case GgufType::i16: return std::int64_t{in.read<std::int16_t>("")};
-        case GgufType::i32: return std::int64_t{in.read<std::int32_t>("")};
-        case GgufType::i64: return in.read<std::int64_t>("");
-        case GgufType::f32: return double{in.read<float>("")};
-        case GgufType::f64: return in.read<double>("");
-        case GgufType::boolean: return in.read<std::uint8_t>("") != 0;
-        case GgufType::string: return in.read_string(kGgufMaxStringBytes, "");
-        case GgufType::array: break;
+        case GgufType::u8:
+            return std::uint64_t{in.read<std::uint8_t>("")};
+        case GgufType::u16:
+            return std::uint64_t{in.read<std::uint16_t>("")};
+        case GgufType::u32:
+            return std::uint64_t{in.read<std::uint32_t>("")};
+        case GgufType::u64:
+            return in.read<std::uint64_t>("");
+        case GgufType::i8:
+            return std::int64_t{in.read<std::int8_t>("")};
+        case GgufType::i16:
+            return std::int64_t{in.read<std::int16_t>("")};
+        case GgufType::i32:
+            return std::int64_t{in.read<std::int32_t>("")};
+        case GgufType::i64:
+            return in.read<std::int64_t>("");
+        case GgufType::f32:
+            return double{in.read<float>("")};
+        case GgufType::f64:
+            return in.read<double>("");
+        case GgufType::boolean:
+            return in.read<std::uint8_t>("") != 0;
+        case GgufType::string:
+            return in.read_string(kGgufMaxStringBytes, "");
+        case GgufType::array:
+            break;
     }
     throw Error("gguf: nested array");
 }
@@ -130,8 +143,7 @@ std::optional<std::vector<std::string_view>> GgufIndex::strings(std::string_view
 std::string describe_value(const GgufPair& pair) {
     const auto* array = std::get_if<GgufArray>(&pair.value);
     if (array == nullptr) return scalar_text(pair.value);
-    std::string out =
-        fmt::format("{} x {} [", array->count, gguf_value_type_name(array->element));
+    std::string out = fmt::format("{} x {} [", array->count, gguf_value_type_name(array->element));
     ByteCursor in(array->bytes, pair.key);
     for (std::uint64_t i = 0; i < std::min(array->count, kShownItems); ++i) {
         if (i > 0) out += ", ";

@@ -16,10 +16,10 @@ struct PreTokenizer {
     bool add_bos;  ///< when the file does not say
 };
 constexpr PreTokenizer kPreTokenizers[] = {
-    {"smollm", "smollm", false, false},        {"gpt-2", "gpt2", false, false},
-    {"qwen2", "qwen2", false, false},          {"deepseek-r1-qwen", "qwen2", false, false},
-    {"llama-bpe", "llama-bpe", true, true},    {"llama3", "llama-bpe", true, true},
-    {"llama-v3", "llama-bpe", true, true},     {"gpt-4o", "o200k", false, false},
+    {"smollm", "smollm", false, false},     {"gpt-2", "gpt2", false, false},
+    {"qwen2", "qwen2", false, false},       {"deepseek-r1-qwen", "qwen2", false, false},
+    {"llama-bpe", "llama-bpe", true, true}, {"llama3", "llama-bpe", true, true},
+    {"llama-v3", "llama-bpe", true, true},  {"gpt-4o", "o200k", false, false},
 };
 
 /// A name this table does not know is passed on; the tokenizer refuses it by that name.
@@ -36,9 +36,10 @@ std::pair<std::string_view, std::string_view> split_merge(std::string_view merge
                                                           const std::string& where) {
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == merge.size()) {
-        throw Error(fmt::format("{}: tokenizer: merge {} is '{}', expected two parts separated by "
-                                "a space",
-                                where, i, printable(merge)));
+        throw Error(
+            fmt::format("{}: tokenizer: merge {} is '{}', expected two parts separated by "
+                        "a space",
+                        where, i, printable(merge)));
     }
     return {merge.substr(0, space), merge.substr(space + 1)};
 }
@@ -48,18 +49,21 @@ std::pair<std::string_view, std::string_view> split_merge(std::string_view merge
 Vocabulary gguf_vocabulary(const GgufIndex& index) {
     const auto model = index.string_value("tokenizer.ggml.model");
     if (!model) {
-        throw Error(fmt::format("{}: the file holds no tokenizer ('tokenizer.ggml.model' is "
-                                "missing)",
-                                index.where));
+        throw Error(
+            fmt::format("{}: the file holds no tokenizer ('tokenizer.ggml.model' is "
+                        "missing)",
+                        index.where));
     }
     if (*model != "gpt2") {
-        throw Error(fmt::format("{}: tokenizer model '{}' is not supported, only 'gpt2' (byte-level "
-                                "BPE) is",
-                                index.where, printable(*model)));
+        throw Error(
+            fmt::format("{}: tokenizer model '{}' is not supported, only 'gpt2' (byte-level "
+                        "BPE) is",
+                        index.where, printable(*model)));
     }
     const auto required = [&](const char* key) {
         auto strings = index.strings(key);
-        if (!strings) throw Error(fmt::format("{}: required key '{}' is missing", index.where, key));
+        if (!strings)
+            throw Error(fmt::format("{}: required key '{}' is missing", index.where, key));
         return std::move(*strings);
     };
     const auto special = [&](const char* key) {

@@ -86,7 +86,8 @@ json::value parse_json(std::string_view text, std::string_view where) {
                                 printable(watcher.handler().repeated), read));
     }
     if (code) {
-        throw Error(fmt::format("{}: not valid JSON near byte {}: {}", where, read, code.message()));
+        throw Error(
+            fmt::format("{}: not valid JSON near byte {}: {}", where, read, code.message()));
     }
     const std::size_t rest = text.find_first_not_of(" \t\r\n", read);
     if (rest != std::string_view::npos) {

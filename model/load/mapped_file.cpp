@@ -15,7 +15,9 @@
 namespace skein::model {
 namespace {
 
-std::string reason(int code) { return std::generic_category().message(code); }
+std::string reason(int code) {
+    return std::generic_category().message(code);
+}
 
 /// Closes the descriptor and reports; used where the constructor has not finished.
 [[noreturn]] void fail(int descriptor, const std::string& message) {

@@ -16,9 +16,10 @@ std::unique_ptr<ModelFile> open_model_file(const std::filesystem::path& path) {
     std::error_code code;
     if (std::filesystem::is_directory(path, code)) {
         if (!std::filesystem::exists(path / "config.json", code)) {
-            throw Error(fmt::format("'{}' is a folder without config.json; give a .gguf file or a "
-                                    "folder with config.json and model.safetensors",
-                                    path.string()));
+            throw Error(
+                fmt::format("'{}' is a folder without config.json; give a .gguf file or a "
+                            "folder with config.json and model.safetensors",
+                            path.string()));
         }
         return open_safetensors(path);
     }

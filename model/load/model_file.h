@@ -36,7 +36,8 @@ class ModelFile {
 };
 
 /// Opens a GGUF file (also a split one) or a safetensors folder.
-/// Throws: Error; nothing is read past the end of a file, nothing is allocated from an unchecked length.
+/// Throws: Error; nothing is read past the end of a file, nothing is allocated from an unchecked
+/// length.
 std::unique_ptr<ModelFile> open_model_file(const std::filesystem::path& path);
 
 }  // namespace skein::model

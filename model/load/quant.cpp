@@ -30,7 +30,9 @@ using Byte = std::uint8_t;
 constexpr int kIq4nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                             1,    13,   25,  38,  53,  69,  89,  113};
 
-std::uint16_t load_u16(const Byte* p) { return static_cast<std::uint16_t>(p[0] | (p[1] << 8)); }
+std::uint16_t load_u16(const Byte* p) {
+    return static_cast<std::uint16_t>(p[0] | (p[1] << 8));
+}
 
 std::uint32_t load_u32(const Byte* p) {
     return std::uint32_t{load_u16(p)} | (std::uint32_t{load_u16(p + 2)} << 16);
@@ -41,12 +43,18 @@ void store_u16(Byte* p, std::uint16_t v) {
     p[1] = static_cast<Byte>(v >> 8);
 }
 
-float load_f16(const Byte* p) { return f16_to_f32(load_u16(p)); }
+float load_f16(const Byte* p) {
+    return f16_to_f32(load_u16(p));
+}
 
-float load_f32(const Byte* p) { return std::bit_cast<float>(load_u32(p)); }
+float load_f32(const Byte* p) {
+    return std::bit_cast<float>(load_u32(p));
+}
 
 /// Nibble of element j in a 32-element block.
-int nibble(const Byte* qs, int j) { return j < 16 ? qs[j] & 15 : qs[j - 16] >> 4; }
+int nibble(const Byte* qs, int j) {
+    return j < 16 ? qs[j] & 15 : qs[j - 16] >> 4;
+}
 
 int with_fifth_bit(const Byte* qh, const Byte* qs, int j) {
     return nibble(qs, j) | static_cast<int>(((load_u32(qh) >> j) & 1U) << 4);
@@ -155,9 +163,15 @@ void decode_q6_k(const Byte* b, float* out) {
     }
 }
 
-void decode_f32(const Byte* b, float* out) { *out = load_f32(b); }
-void decode_f16(const Byte* b, float* out) { *out = load_f16(b); }
-void decode_bf16(const Byte* b, float* out) { *out = bf16_to_f32(load_u16(b)); }
+void decode_f32(const Byte* b, float* out) {
+    *out = load_f32(b);
+}
+void decode_f16(const Byte* b, float* out) {
+    *out = load_f16(b);
+}
+void decode_bf16(const Byte* b, float* out) {
+    *out = bf16_to_f32(load_u16(b));
+}
 
 /// The element of largest magnitude, the first one on ties; its sign picks the sign of the scale.
 float signed_extreme(const float* x) {
@@ -168,7 +182,9 @@ float signed_extreme(const float* x) {
     return best;
 }
 
-float inverse_or_zero(float d) { return d == 0.0F ? 0.0F : 1.0F / d; }
+float inverse_or_zero(float d) {
+    return d == 0.0F ? 0.0F : 1.0F / d;
+}
 
 /// Truncates to an integer in [0, top]; NaN becomes 0.
 int to_level(double v, int top) {
@@ -261,8 +277,12 @@ void encode_f32(const float* x, Byte* b) {
     store_u16(b, static_cast<std::uint16_t>(bits & 0xFFFF));
     store_u16(b + 2, static_cast<std::uint16_t>(bits >> 16));
 }
-void encode_f16(const float* x, Byte* b) { store_u16(b, f32_to_f16(*x)); }
-void encode_bf16(const float* x, Byte* b) { store_u16(b, f32_to_bf16(*x)); }
+void encode_f16(const float* x, Byte* b) {
+    store_u16(b, f32_to_f16(*x));
+}
+void encode_bf16(const float* x, Byte* b) {
+    store_u16(b, f32_to_bf16(*x));
+}
 
 using Decoder = void (*)(const Byte*, float*);
 using Encoder = void (*)(const float*, Byte*);
@@ -322,7 +342,9 @@ std::uint16_t f32_to_f16(float value) {
     return static_cast<std::uint16_t>(sign | rounded);
 }
 
-float bf16_to_f32(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+float bf16_to_f32(std::uint16_t bits) {
+    return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
 
 std::uint16_t f32_to_bf16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -345,13 +367,13 @@ void quantize(DType type, std::span<const float> values, std::byte* blocks) {
     expect(values.size() % info.block_elements == 0, "quantize works on whole blocks");
     const Encoder encode = codec(type).encode;
     if (encode == nullptr) {
-        throw Error(fmt::format("{} can be read but not written; use one of F32, F16, BF16, Q8_0, "
-                                "Q4_0, Q4_1, Q5_0, Q5_1",
-                                info.name));
+        throw Error(
+            fmt::format("{} can be read but not written; use one of F32, F16, BF16, Q8_0, "
+                        "Q4_0, Q4_1, Q5_0, Q5_1",
+                        info.name));
     }
     auto* out = reinterpret_cast<Byte*>(blocks);
-    for (std::size_t i = 0; i < values.size();
-         i += info.block_elements, out += info.block_bytes) {
+    for (std::size_t i = 0; i < values.size(); i += info.block_elements, out += info.block_bytes) {
         encode(values.data() + i, out);
     }
 }

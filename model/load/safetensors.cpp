@@ -20,9 +20,9 @@ struct ElementType {
     std::uint64_t bytes;
 };
 constexpr ElementType kElementTypes[] = {
-    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"U16", 2}, {"I16", 2},
-    {"F16", 2},  {"BF16", 2}, {"U32", 4}, {"I32", 4},     {"F32", 4},     {"U64", 8}, {"I64", 8},
-    {"F64", 8},
+    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+    {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
+    {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8},
 };
 
 struct Placed {
@@ -116,9 +116,10 @@ class Parser {
         placed.entry.shape = numbers(name, object, "shape");
         const std::vector<std::uint64_t> offsets = numbers(name, object, "data_offsets");
         if (offsets.size() != 2 || offsets[0] > offsets[1]) {
-            fail(fmt::format("tensor '{}': data_offsets must be [begin, end] with begin <= end, "
-                             "got [{}]",
-                             name, fmt::join(offsets, ", ")));
+            fail(
+                fmt::format("tensor '{}': data_offsets must be [begin, end] with begin <= end, "
+                            "got [{}]",
+                            name, fmt::join(offsets, ", ")));
         }
         placed.begin = offsets[0];
         placed.end = offsets[1];
@@ -145,15 +146,17 @@ class Parser {
             }
         }
         if (placed.end - placed.begin != wanted) {
-            fail(fmt::format("tensor '{}': shape [{}] of type {} needs {} bytes, data_offsets "
-                             "[{}, {}] give {}",
-                             entry.name, fmt::join(entry.shape, ", "), entry.dtype, wanted,
-                             placed.begin, placed.end, placed.end - placed.begin));
+            fail(
+                fmt::format("tensor '{}': shape [{}] of type {} needs {} bytes, data_offsets "
+                            "[{}, {}] give {}",
+                            entry.name, fmt::join(entry.shape, ", "), entry.dtype, wanted,
+                            placed.begin, placed.end, placed.end - placed.begin));
         }
         if (placed.end > data_.size()) {
-            fail(fmt::format("tensor '{}' ends at byte {} of the data, the file has {}; it is "
-                             "truncated or its header is wrong",
-                             entry.name, placed.end, data_.size()));
+            fail(
+                fmt::format("tensor '{}' ends at byte {} of the data, the file has {}; it is "
+                            "truncated or its header is wrong",
+                            entry.name, placed.end, data_.size()));
         }
     }
 
@@ -161,10 +164,10 @@ class Parser {
         std::uint64_t end = 0;
         for (const Placed& p : placed_) {
             if (p.begin != end) {
-                fail(fmt::format("tensor '{}' begins at byte {} of the data, expected {}: there is "
-                                 "{} before it",
-                                 p.entry.name, p.begin, end,
-                                 p.begin < end ? "an overlap" : "a hole"));
+                fail(fmt::format(
+                    "tensor '{}' begins at byte {} of the data, expected {}: there is "
+                    "{} before it",
+                    p.entry.name, p.begin, end, p.begin < end ? "an overlap" : "a hole"));
             }
             end = p.end;
         }

@@ -45,10 +45,10 @@ Tensor to_tensor(const SafetensorsEntry& entry, const std::string& where) {
     tensor.name = entry.name;
     tensor.type = known->type;
     if (entry.shape.size() > tensor.dims.size() || entry.data.empty()) {
-        throw Error(fmt::format("{}: tensor '{}' has shape [{}], expected 1 to {} extents, none of "
-                                "them 0",
-                                where, printable(entry.name), fmt::join(entry.shape, ", "),
-                                tensor.dims.size()));
+        throw Error(fmt::format(
+            "{}: tensor '{}' has shape [{}], expected 1 to {} extents, none of "
+            "them 0",
+            where, printable(entry.name), fmt::join(entry.shape, ", "), tensor.dims.size()));
     }
     tensor.n_dims = static_cast<int>(std::max<std::size_t>(1, entry.shape.size()));
     std::copy(entry.shape.rbegin(), entry.shape.rend(), tensor.dims.begin());
@@ -96,7 +96,8 @@ class SafetensorsModel final : public ModelFile {
     ModelConfig config() const override {
         const Tensor* embedding = find(kEmbeddingName[1]);
         const bool has_query_bias = find("model.layers.0.self_attn.q_proj.bias") != nullptr;
-        const auto rows = embedding == nullptr ? 0 : static_cast<std::uint64_t>(embedding->n_rows());
+        const auto rows =
+            embedding == nullptr ? 0 : static_cast<std::uint64_t>(embedding->n_rows());
         return safetensors_config(config_, where_config(), has_query_bias, rows);
     }
     Vocabulary vocabulary() const override {

@@ -67,8 +67,8 @@ class Checker {
     void check_counts(const StatedPerLayer& stated, std::size_t n_layers) const {
         if (stated.values.empty()) fail(fmt::format("required key '{}' is missing", stated.key));
         if (stated.values.size() != 1 && stated.values.size() != n_layers) {
-            fail(fmt::format("'{}' has {} entries for {} layers", stated.key,
-                             stated.values.size(), n_layers));
+            fail(fmt::format("'{}' has {} entries for {} layers", stated.key, stated.values.size(),
+                             n_layers));
         }
     }
 
@@ -83,17 +83,19 @@ class Checker {
         for (std::size_t i = 0; i < n_layers; ++i) {
             const int heads = layer_value(stated_.n_heads, i, kMaxHeads);
             if (heads != config_.n_heads) {
-                fail(fmt::format("'{}' differs between layers ({} and {}), which no supported "
-                                 "architecture has",
-                                 stated_.n_heads.key, config_.n_heads, heads));
+                fail(
+                    fmt::format("'{}' differs between layers ({} and {}), which no supported "
+                                "architecture has",
+                                stated_.n_heads.key, config_.n_heads, heads));
             }
             LayerConfig layer;
             layer.n_kv_heads = layer_value(kv, i, kMaxHeads);
             layer.hidden_dim = layer_value(stated_.hidden_dim, i, kMaxDim);
             if (heads % layer.n_kv_heads != 0) {
-                fail(fmt::format("layer {}: {} query heads are not a multiple of {} key-value "
-                                 "heads",
-                                 i, heads, layer.n_kv_heads));
+                fail(
+                    fmt::format("layer {}: {} query heads are not a multiple of {} key-value "
+                                "heads",
+                                i, heads, layer.n_kv_heads));
             }
             config_.layers.push_back(layer);
         }
@@ -105,8 +107,7 @@ class Checker {
             fail(fmt::format("'{}' {} is not a multiple of '{}' {}", stated_.dim.key, config_.dim,
                              stated_.n_heads.key, config_.n_heads));
         }
-        config_.head_dim =
-            optional(stated_.key_length, kMaxHeadDim, config_.dim / config_.n_heads);
+        config_.head_dim = optional(stated_.key_length, kMaxHeadDim, config_.dim / config_.n_heads);
         const int value_length = optional(stated_.value_length, kMaxHeadDim, config_.head_dim);
         if (value_length != config_.head_dim) {
             fail(fmt::format("'{}' {} differs from the key length {}, which is not supported",
@@ -143,9 +144,10 @@ class Checker {
         if (!size) size = stated_.n_tokens;
         if (!size) size = stated_.n_embeddings;
         if (!size) {
-            fail(fmt::format("the vocabulary size is unknown: '{}', a tokenizer and the embedding "
-                             "matrix are all missing",
-                             stated_.vocab_size.key));
+            fail(
+                fmt::format("the vocabulary size is unknown: '{}', a tokenizer and the embedding "
+                            "matrix are all missing",
+                            stated_.vocab_size.key));
         }
         config_.vocab_size = in_range(stated_.vocab_size.key, *size, kMaxVocabulary);
         for (const auto& [count, what] : {std::pair{stated_.n_tokens, "tokens in the tokenizer"},
@@ -163,6 +165,8 @@ class Checker {
 
 }  // namespace
 
-ModelConfig check_config(const StatedConfig& stated) { return Checker(stated).check(); }
+ModelConfig check_config(const StatedConfig& stated) {
+    return Checker(stated).check();
+}
 
 }  // namespace skein::model

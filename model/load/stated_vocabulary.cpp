@@ -81,15 +81,16 @@ class Checker {
             joined.assign(left).append(right);
             for (const std::string_view part : {left, right, std::string_view(joined)}) {
                 if (known.contains(part)) continue;
-                fail(fmt::format("merge {} ('{}' + '{}'): '{}' is not a token", i,
-                                 printable(left), printable(right), printable(part)));
+                fail(fmt::format("merge {} ('{}' + '{}'): '{}' is not a token", i, printable(left),
+                                 printable(right), printable(part)));
             }
             std::optional<std::string> left_bytes = undo_byte_alphabet(left);
             std::optional<std::string> right_bytes = undo_byte_alphabet(right);
             if (!left_bytes || !right_bytes) {
-                fail(fmt::format("merge {} ('{}' + '{}') holds a character outside the byte "
-                                 "alphabet",
-                                 i, printable(left), printable(right)));
+                fail(
+                    fmt::format("merge {} ('{}' + '{}') holds a character outside the byte "
+                                "alphabet",
+                                i, printable(left), printable(right)));
             }
             vocabulary_.merges.emplace_back(std::move(*left_bytes), std::move(*right_bytes));
         }
@@ -110,6 +111,8 @@ class Checker {
 
 }  // namespace
 
-Vocabulary check_vocabulary(const StatedVocabulary& stated) { return Checker(stated).check(); }
+Vocabulary check_vocabulary(const StatedVocabulary& stated) {
+    return Checker(stated).check();
+}
 
 }  // namespace skein::model

@@ -10,8 +10,8 @@
 
 namespace skein::model {
 
-/// Shapes: `dims[0]` is the fastest extent (row length), `dims[1]` the number of rows; unused are 1.
-/// Lifetime: `data` points into the mapped file and lives as long as the ModelFile.
+/// Shapes: `dims[0]` is the fastest extent (row length), `dims[1]` the number of rows; unused
+/// are 1. Lifetime: `data` points into the mapped file and lives as long as the ModelFile.
 struct Tensor {
     std::string name;
     DType type = DType::f32;

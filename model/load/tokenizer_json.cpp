@@ -1,8 +1,8 @@
 // tokenizer.json of byte-level BPE as a StatedVocabulary.
 // Source: the serialisation of huggingface/tokenizers.
 //
-// Text is never normalised here: an NFC normaliser is accepted and ignored, because bytes that go in
-// must come out again; other normalisers are refused.
+// Text is never normalised here: an NFC normaliser is accepted and ignored, because bytes that go
+// in must come out again; other normalisers are refused.
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
@@ -27,8 +27,8 @@ constexpr SplitPattern kSplitPatterns[] = {
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
      R"(\s*[\r\n]+|\s+(?!\S)|\s+)",
      "qwen2"},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-     R"(\s*[\r\n]+|\s+(?!\S)|\s+)",
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      "llama-bpe"},
     {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
@@ -97,8 +97,7 @@ class Reader {
         }
         if (steps.empty() || steps.size() > 2) return unknown_steps(*value);
         const JsonObject last(*steps.back(), where_);
-        if (last.string("type") != "ByteLevel" ||
-            last.boolean("add_prefix_space").value_or(true)) {
+        if (last.string("type") != "ByteLevel" || last.boolean("add_prefix_space").value_or(true)) {
             return unknown_steps(*value);
         }
         const bool own_regex = last.boolean("use_regex").value_or(true);

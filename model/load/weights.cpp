@@ -17,8 +17,7 @@ class Binder {
 
     Weights bind() {
         Weights weights;
-        weights.token_embedding =
-            matrix(kEmbeddingName[column_], config_.vocab_size, config_.dim);
+        weights.token_embedding = matrix(kEmbeddingName[column_], config_.vocab_size, config_.dim);
         weights.output_norm = vector(kOutputNormName[column_], config_.dim);
         if (config_.tied_head) {
             weights.output = weights.token_embedding;
@@ -104,9 +103,10 @@ class Binder {
         for (const Tensor& t : file_.tensors()) {
             // Old checkpoints store the rotary frequencies, which follow from the config.
             if (used_.contains(t.name) || t.name.ends_with(".rotary_emb.inv_freq")) continue;
-            fail(fmt::format("architecture '{}' has no place for tensor '{}'; ignoring it would "
-                             "change the results",
-                             config_.architecture, t.name));
+            fail(
+                fmt::format("architecture '{}' has no place for tensor '{}'; ignoring it would "
+                            "change the results",
+                            config_.architecture, t.name));
         }
     }
 

@@ -40,22 +40,42 @@ GgufWriter& GgufWriter::raw(std::string_view key, std::uint32_t value_type,
     return *this;
 }
 
-GgufWriter& GgufWriter::u8(std::string_view key, std::uint8_t v) { return raw(key, 0, pod(v)); }
-GgufWriter& GgufWriter::i8(std::string_view key, std::int8_t v) { return raw(key, 1, pod(v)); }
-GgufWriter& GgufWriter::u16(std::string_view key, std::uint16_t v) { return raw(key, 2, pod(v)); }
-GgufWriter& GgufWriter::i16(std::string_view key, std::int16_t v) { return raw(key, 3, pod(v)); }
-GgufWriter& GgufWriter::u32(std::string_view key, std::uint32_t v) { return raw(key, 4, pod(v)); }
-GgufWriter& GgufWriter::i32(std::string_view key, std::int32_t v) { return raw(key, 5, pod(v)); }
-GgufWriter& GgufWriter::f32(std::string_view key, float v) { return raw(key, 6, pod(v)); }
+GgufWriter& GgufWriter::u8(std::string_view key, std::uint8_t v) {
+    return raw(key, 0, pod(v));
+}
+GgufWriter& GgufWriter::i8(std::string_view key, std::int8_t v) {
+    return raw(key, 1, pod(v));
+}
+GgufWriter& GgufWriter::u16(std::string_view key, std::uint16_t v) {
+    return raw(key, 2, pod(v));
+}
+GgufWriter& GgufWriter::i16(std::string_view key, std::int16_t v) {
+    return raw(key, 3, pod(v));
+}
+GgufWriter& GgufWriter::u32(std::string_view key, std::uint32_t v) {
+    return raw(key, 4, pod(v));
+}
+GgufWriter& GgufWriter::i32(std::string_view key, std::int32_t v) {
+    return raw(key, 5, pod(v));
+}
+GgufWriter& GgufWriter::f32(std::string_view key, float v) {
+    return raw(key, 6, pod(v));
+}
 GgufWriter& GgufWriter::boolean(std::string_view key, bool v) {
     return raw(key, 7, pod(static_cast<std::uint8_t>(v)));
 }
 GgufWriter& GgufWriter::string(std::string_view key, std::string_view v) {
     return raw(key, 8, text(v));
 }
-GgufWriter& GgufWriter::u64(std::string_view key, std::uint64_t v) { return raw(key, 10, pod(v)); }
-GgufWriter& GgufWriter::i64(std::string_view key, std::int64_t v) { return raw(key, 11, pod(v)); }
-GgufWriter& GgufWriter::f64(std::string_view key, double v) { return raw(key, 12, pod(v)); }
+GgufWriter& GgufWriter::u64(std::string_view key, std::uint64_t v) {
+    return raw(key, 10, pod(v));
+}
+GgufWriter& GgufWriter::i64(std::string_view key, std::int64_t v) {
+    return raw(key, 11, pod(v));
+}
+GgufWriter& GgufWriter::f64(std::string_view key, double v) {
+    return raw(key, 12, pod(v));
+}
 
 GgufWriter& GgufWriter::strings(std::string_view key, std::span<const std::string> values) {
     std::string out = pod(std::uint32_t{8}) + pod(std::uint64_t{values.size()});
@@ -147,7 +167,9 @@ std::string GgufWriter::bytes() const {
     return out;
 }
 
-void GgufWriter::write(const std::filesystem::path& path) const { write_file(path, bytes()); }
+void GgufWriter::write(const std::filesystem::path& path) const {
+    write_file(path, bytes());
+}
 
 TemporaryFolder::TemporaryFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "skein-test-XXXXXX").string();

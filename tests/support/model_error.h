@@ -8,8 +8,8 @@
 
 namespace skein::test {
 
-/// The message of the model::Error thrown by `call`; empty when nothing was thrown. Other exceptions
-/// pass through and fail the test.
+/// The message of the model::Error thrown by `call`; empty when nothing was thrown. Other
+/// exceptions pass through and fail the test.
 template <typename Call>
 std::string error_text(Call&& call) {
     try {

@@ -104,8 +104,8 @@ TEST_SUITE("model/load/gguf") {
 
         const std::size_t nine_tenths = whole.size() / 10 * 9;
         const std::byte* base = index.tensors[0].data - data;
-        const auto first_bad = std::find_if(
-            index.tensors.begin(), index.tensors.end(), [&](const Tensor& t) {
+        const auto first_bad =
+            std::find_if(index.tensors.begin(), index.tensors.end(), [&](const Tensor& t) {
                 return static_cast<std::size_t>(t.data - base) + t.bytes > nine_tenths;
             });
         CHECK(contains(refusal(whole.substr(0, nine_tenths)), first_bad->name));
@@ -160,8 +160,9 @@ TEST_SUITE("model/load/gguf") {
                        "states a length of 1099511627776 bytes"));
         CHECK(contains(refusal(header(0, 1) + key + pod(8U) + pod(std::uint64_t{1} << 62)),
                        "k at byte 37 states a length of"));
-        CHECK(contains(refusal(header(0, 1) + key + pod(9U) + pod(8U) + pod(std::uint64_t{1} << 33)),
-                       "key 'k' states an array of 8589934592 elements of type string"));
+        CHECK(
+            contains(refusal(header(0, 1) + key + pod(9U) + pod(8U) + pod(std::uint64_t{1} << 33)),
+                     "key 'k' states an array of 8589934592 elements of type string"));
         CHECK(contains(refusal(header(0, 1ULL << 32)), "states 4294967296 metadata pairs, limit"));
         CHECK(contains(refusal(header(1ULL << 32, 0)), "states 4294967296 tensors, limit"));
         CHECK(contains(refusal(header(1000, 0)), "which need at least"));
@@ -174,7 +175,8 @@ TEST_SUITE("model/load/gguf") {
             return refusal(
                 GgufWriter().raw("odd", 9, value).u32("llama.context_length", 777).bytes());
         };
-        const std::string nested = pod(9U) + pod(std::uint64_t{1}) + pod(4U) + pod(std::uint64_t{0});
+        const std::string nested =
+            pod(9U) + pod(std::uint64_t{1}) + pod(4U) + pod(std::uint64_t{0});
         CHECK(contains(with(nested), "key 'odd' is an array of arrays"));
         CHECK(contains(with(pod(200U) + pod(std::uint64_t{5}) + "12345"),
                        "key 'odd' is an array of unknown element type 200"));
@@ -260,7 +262,8 @@ TEST_SUITE("model/load/gguf") {
 
         GgufWriter partial;
         partial.raw_tensor("w", 2, {48}, std::string(36, '\0'));
-        CHECK(contains(refusal(partial.bytes()), "rows of 48 elements, not whole Q4_0 blocks of 32"));
+        CHECK(
+            contains(refusal(partial.bytes()), "rows of 48 elements, not whole Q4_0 blocks of 32"));
     }
 
     TEST_CASE("repeated keys and tensors, empty names and unsupported types are refused") {
@@ -287,7 +290,8 @@ TEST_SUITE("model/load/gguf") {
         CHECK_FALSE(contains(text, "\x1b"));
     }
 
-    // [hardening that made loading slow]: no time limit here, but a quadratic scan would be noticed.
+    // [hardening that made loading slow]: no time limit here, but a quadratic scan would be
+    // noticed.
     TEST_CASE("a header with 256 000 tokens and 500 000 merges is read completely") {
         std::vector<std::string> tokens(256000);
         for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = fmt::format("t{}", i);

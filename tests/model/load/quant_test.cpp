@@ -22,7 +22,8 @@ using skein::test::error_text;
 namespace {
 
 struct Fixture {
-    std::string file = skein::test::read_file(SKEIN_TEST_DATA "/fixtures/quants/blocks.safetensors");
+    std::string file =
+        skein::test::read_file(SKEIN_TEST_DATA "/fixtures/quants/blocks.safetensors");
     std::map<std::string, SafetensorsEntry> entries;
     Fixture() {
         const std::span<const char> bytes(file);
@@ -42,9 +43,9 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-constexpr DType kAll[] = {DType::f16,  DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
-                          DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k,
-                          DType::iq4_nl};
+constexpr DType kAll[] = {DType::f16,  DType::bf16, DType::q4_0,  DType::q4_1,
+                          DType::q5_0, DType::q5_1, DType::q8_0,  DType::q4_k,
+                          DType::q5_k, DType::q6_k, DType::iq4_nl};
 constexpr DType kWritable[] = {DType::f16,  DType::bf16, DType::q8_0, DType::q4_0,
                                DType::q4_1, DType::q5_0, DType::q5_1};
 
@@ -104,9 +105,9 @@ TEST_SUITE("model/load/quant") {
     TEST_CASE("conversion to half rounds to nearest even and overflows to infinity") {
         CHECK(f16_to_f32(0x3C00) == 1.0F);
         CHECK(f16_to_f32(0x0001) == 0x1p-24F);
-        CHECK(f32_to_f16(1.0F + 0x1p-11F) == 0x3C00);                // tie, even below
-        CHECK(f32_to_f16(1.0F + 3 * 0x1p-11F) == 0x3C02);            // tie, even above
-        CHECK(f32_to_f16(0x1p-25F) == 0x0000);                       // tie at half of the smallest
+        CHECK(f32_to_f16(1.0F + 0x1p-11F) == 0x3C00);      // tie, even below
+        CHECK(f32_to_f16(1.0F + 3 * 0x1p-11F) == 0x3C02);  // tie, even above
+        CHECK(f32_to_f16(0x1p-25F) == 0x0000);             // tie at half of the smallest
         CHECK(f32_to_f16(std::nextafter(0x1p-25F, 1.0F)) == 0x0001);
         CHECK(f32_to_f16(65519.0F) == 0x7BFF);
         CHECK(f32_to_f16(65520.0F) == 0x7C00);
@@ -117,8 +118,8 @@ TEST_SUITE("model/load/quant") {
     }
 
     TEST_CASE("a NaN or infinite weight is encoded without undefined behaviour") {
-        for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                                std::numeric_limits<float>::infinity()}) {
+        for (const float bad :
+             {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
             std::vector<float> values(32, 1.0F);
             values[5] = bad;
             for (const DType type : kWritable) {
@@ -131,8 +132,7 @@ TEST_SUITE("model/load/quant") {
     TEST_CASE("a format without an encoder is refused by name") {
         const std::vector<float> values(256, 1.0F);
         std::vector<std::byte> bytes(256);
-        const std::string text =
-            error_text([&] { quantize(DType::q6_k, values, bytes.data()); });
+        const std::string text = error_text([&] { quantize(DType::q6_k, values, bytes.data()); });
         CHECK(contains(text, "Q6_K can be read but not written"));
     }
 }

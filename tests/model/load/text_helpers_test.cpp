@@ -78,7 +78,8 @@ TEST_SUITE("model/load/json_text") {
     TEST_CASE("broken, deep and trailing text is refused") {
         CHECK(contains(error_text([] { parse_json("{\"a\":", "f"); }), "f: not valid JSON"));
         CHECK(contains(error_text([] { parse_json("", "f"); }), "f: not valid JSON"));
-        CHECK(contains(error_text([] { parse_json("{} {}", "f"); }), "more text follows at byte 3"));
+        CHECK(
+            contains(error_text([] { parse_json("{} {}", "f"); }), "more text follows at byte 3"));
         CHECK(contains(error_text([] { parse_json("\"\xff\"", "f"); }), "not valid JSON"));
         CHECK(contains(error_text([] { parse_json(std::string(100000, '['), "f"); }),
                        "not valid JSON"));
@@ -96,5 +97,7 @@ TEST_SUITE("model/load/json_text") {
 }
 
 TEST_SUITE("model/expect") {
-    TEST_CASE("a true condition passes") { expect(true, "never printed"); }
+    TEST_CASE("a true condition passes") {
+        expect(true, "never printed");
+    }
 }
