@@ -84,13 +84,24 @@ std::vector<std::size_t> line_numbers(std::string_view content, const std::vecto
     return numbers;
 }
 
-// Whether lines at this place end with CRLF: the first line end in it, else the next one after it,
-// else the last one before it.
-bool is_crlf_place(std::string_view content, const Place& place) {
-    std::size_t newline = content.find('\n', place.begin);
-    if (newline == content.npos) newline = content.rfind('\n', place.begin);
-    return newline != content.npos && newline > 0 && content[newline - 1] == '\r';
-}
+// Whether lines at a place end with CRLF: the first line end in it or after it, else the last one
+// of the file. Asked in ascending order of places, so that the whole file is scanned once.
+class LineEndAt {
+  public:
+    explicit LineEndAt(std::string_view content) : content_(content), next_(content.find('\n')) {}
+    bool crlf(std::size_t position) {
+        while (next_ != content_.npos && next_ < position) {
+            last_ = next_;
+            next_ = content_.find('\n', next_ + 1);
+        }
+        const std::size_t newline = next_ != content_.npos ? next_ : last_;
+        return newline != content_.npos && newline > 0 && content_[newline - 1] == '\r';
+    }
+
+  private:
+    std::string_view content_;
+    std::size_t next_, last_ = std::string_view::npos;
+};
 
 // Every run of white space as one space, none at the ends of lines: for saying "differs only in
 // white space", never for editing. Curly quotes become straight ones.
@@ -182,12 +193,13 @@ std::string explain_absence(std::string_view content, std::string_view old_text)
     }
     const std::size_t near = nearest_line(lines, *filled);
     if (near == 0) return text + " No line is like it; read the file again.";
-    if (lines[near - 1].find(*filled) != std::string_view::npos) {
+    if (lines[near - 1].substr(0, 10000).find(*filled) != std::string_view::npos) {
         for (std::size_t i = static_cast<std::size_t>(filled - wanted.begin()), at = near - 1;
              i < wanted.size(); ++i, ++at) {
             const bool same =
                 at < lines.size() &&
-                (i + 1 == wanted.size() ? lines[at].find(wanted[i]) == 0 : lines[at] == wanted[i]);
+                (i + 1 == wanted.size() ? lines[at].substr(0, wanted[i].size()) == wanted[i]
+                                        : lines[at] == wanted[i]);
             if (same || at + 1 == near) continue;
             return text +
                    fmt::format(
@@ -216,7 +228,8 @@ void append_lines(std::string& diff, char sign, std::string_view bytes, std::siz
     constexpr std::size_t kMaxLines = 12, kMaxBytes = 160;
     const std::size_t first = begin == 0 ? 0 : bytes.rfind('\n', begin - 1) + 1;  // npos + 1 is 0
     const bool ends_line = end > begin && bytes[end - 1] == '\n';
-    const std::size_t last = ends_line ? end : std::min(bytes.find('\n', end), bytes.size());
+    const std::size_t last =
+        ends_line ? end : std::min(bytes.find('\n', end), bytes.size() - 1) + 1;
     const auto lines = split_lines(bytes.substr(first, last - first));
     for (std::size_t i = 0; i < std::min(lines.size(), kMaxLines); ++i) {
         const std::string_view shown = utf8_prefix(lines[i], kMaxBytes);
@@ -265,9 +278,10 @@ Replacement replace_text(std::string_view content, std::string_view old_text,
     }
     std::string out;
     std::size_t done = 0;
+    LineEndAt line_ends(content);
     for (const Place& place : places) {
         out += content.substr(done, place.begin - done);
-        const bool crlf = is_crlf_place(content, place);
+        const bool crlf = line_ends.crlf(place.begin);
         const bool as_given =
             !crlf && content.substr(place.begin, place.end - place.begin) == old_text;
         const std::string text = as_given ? std::string(new_text) : with_line_ends(new_text, crlf);
@@ -275,7 +289,8 @@ Replacement replace_text(std::string_view content, std::string_view old_text,
         out += text;
         if (result.diff.empty()) {
             append_lines(result.diff, '-', content, place.begin, place.end);
-            const std::size_t rest = std::min(content.find('\n', place.end), content.size());
+            const std::size_t rest =
+                std::min(content.find('\n', place.end), content.size() - 1) + 1;
             // The line goes on after the place, unless the old text ended with it.
             const std::string tail(content.substr(place.end, rest - place.end));
             const bool whole = place.end > place.begin && content[place.end - 1] == '\n';

@@ -24,8 +24,15 @@ constexpr std::array kKeywords{"type",     "properties",  "required",  "addition
                                "maxItems", "minLength",   "maxLength", "minimum",
                                "maximum",  "description", "default"};
 
+// Boost.JSON writes 0.5 as 5E-1; people and models do not.
+std::string plain(const json::value& value) {
+    if (!value.is_double()) return json::serialize(value);
+    const std::string text = fmt::format("{}", value.get_double());
+    return text.find_first_of(".e") == text.npos ? text + ".0" : text;
+}
+
 std::string show(const json::value& value) {
-    std::string text = json::serialize(value);
+    std::string text = plain(value);
     if (text.size() > 60) text = std::string(utf8_prefix(text, 57)) + "...";
     switch (value.kind()) {
         case json::kind::null:
@@ -107,12 +114,12 @@ Violation check_range(const json::value& value, const json::object& schema,
     const double number = value.to_number<double>();
     if (const json::value* least = schema.if_contains("minimum")) {
         if (number < least->to_number<double>()) {
-            return mismatch(where, "a number >= " + json::serialize(*least), value);
+            return mismatch(where, "a number >= " + plain(*least), value);
         }
     }
     if (const json::value* most = schema.if_contains("maximum")) {
         if (number > most->to_number<double>()) {
-            return mismatch(where, "a number <= " + json::serialize(*most), value);
+            return mismatch(where, "a number <= " + plain(*most), value);
         }
     }
     return {};
