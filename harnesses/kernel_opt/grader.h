@@ -41,6 +41,9 @@ class Grader {
     virtual boost::asio::awaitable<void> prepare(std::vector<Candidate> candidates) = 0;
     /// The anchor against a second copy of itself: what the machine's noise looks like today.
     virtual boost::asio::awaitable<Verdict> self_trial() = 0;
+    /// Cases that would accept an answer which ignores the problem (zeros, a constant, the mean of
+    /// the result, a copy of the input). Empty for a sound task.
+    virtual boost::asio::awaitable<std::vector<std::string>> admission_failures() = 0;
 };
 
 /// Throws: std::runtime_error when the grader process cannot be started or the oracle not built.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -209,16 +210,26 @@ Verdict GraderCore::self_trial() {
 }
 
 std::vector<std::string> GraderCore::admission_failures() {
+    // One element or constant inputs cannot tell a mean from the truth; the task as a whole must,
+    // and so must every shape that scores.
     std::vector<std::string> failures;
+    std::map<std::string, std::size_t> accepted;
+    std::size_t n_cases = 0;
     for (const auto* all : {&task_.visible, &task_.hidden}) {
         for (const KernelCase& kernel_case : *all) {
+            ++n_cases;
             const InputSet& set = pool_->sets(kernel_case, 2, *anchor_).front();
             for (const std::string& name :
                  accepted_null_candidates(pool_->rules(kernel_case), set)) {
+                ++accepted[name];
+                if (!kernel_case.timed) continue;
                 failures.push_back(
-                    fmt::format("{}: case {} accepts {}", task_.id, kernel_case.name, name));
+                    fmt::format("{}: timed case {} accepts {}", task_.id, kernel_case.name, name));
             }
         }
+    }
+    for (const auto& [name, n] : accepted) {
+        if (n == n_cases) failures.push_back(fmt::format("{}: every case accepts {}", task_.id, name));
     }
     return failures;
 }

@@ -41,7 +41,7 @@ struct HostCall {
 
 /// What a look at the process after the call shows. Every field speaks against it.
 struct HostAudit {
-    double excess_cpu_ns = 0;      ///< processor time spent beyond the wall time of the call
+    double excess_cpu_ns = 0;      ///< processor time from sleep to sleep beyond wake-up to `done`
     bool stamps_disagree = false;  ///< the host's own stamps lie outside of what we saw
     int threads = 1;
 };
@@ -89,7 +89,7 @@ class KernelHost {
     clockid_t cpu_clock_ = 0;
     int stat_fd_ = -1;
     std::uint32_t sequence_ = 0;
-    double cpu_at_start_ns_ = 0, wall_ns_ = 0;
+    double cpu_asleep_ns_ = 0, woken_ns_ = 0, done_ns_ = 0;
     std::uint64_t go_tsc_ = 0, done_tsc_ = 0;
 };
 
