@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -47,11 +48,6 @@ boost::asio::awaitable<void> call_into(tools::Registry& tools, tools::ToolCall c
         out.status = tools::ToolStatus::harness_error;
         out.text = error.what();
     }
-}
-
-boost::asio::awaitable<bool> is_cancelled() {
-    const auto state = co_await boost::asio::this_coro::cancellation_state;
-    co_return state.cancelled() != boost::asio::cancellation_type::none;
 }
 
 std::string describe_grammar(const std::vector<const tools::ToolSpec*>& specs) {
@@ -216,12 +212,13 @@ boost::asio::awaitable<tools::ToolResult> Agent::Impl::call_tool(tools::ToolCall
     auto work = call_into(tools, call, outcome);
     auto waiting = run_until(std::move(work), deadline());
     const bool late = co_await std::move(waiting);
-    const bool cancelled = co_await is_cancelled();
+    // Asked for here and not in a coroutine of its own: awaiting one would throw after a cancellation.
+    const auto state = co_await boost::asio::this_coro::cancellation_state;
     if (late) {
         outcome.status = tools::ToolStatus::timed_out;
         outcome.text += "\nStopped: the time of the whole run is over.";
         result.ended = ExitStatus::time_limit;
-    } else if (cancelled) {
+    } else if (state.cancelled() != boost::asio::cancellation_type::none) {
         result.ended = ExitStatus::cancelled;
     } else if (outcome.status == tools::ToolStatus::harness_error) {
         result.ended = ExitStatus::tool_infrastructure_error;
@@ -264,7 +261,7 @@ Message Agent::Impl::answer(const tools::ToolCall& call, const std::string& text
     const std::string reference = "sha256:" + store::to_hex(store::sha256(text));
     ToolOutput output = cut_tool_output(
         text, static_cast<int>(std::max<std::int64_t>(room, 1)), reference, model.tokenizer());
-    if (after == 0) {
+    if (after == 0 && room > 0) {
         const std::string notice = budget_notice(config.limits, spent());
         const Tokens tokens = model.tokenizer().encode(notice);
         output.shown += notice;

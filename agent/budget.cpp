@@ -44,8 +44,8 @@ int reply_allowance(const RunLimits& limits, const Spent& spent) {
 }
 
 std::int64_t results_allowance(const RunLimits& limits, const Spent& spent) {
-    // Role lines and closings of the results and of the reply to come, then the reply itself.
-    constexpr std::int64_t kGlue = 32;
+    // Role lines and closings of the results and of the reply to come, the budget notice, the reply.
+    constexpr std::int64_t kGlue = 128;
     return positions_left(limits, spent) - kGlue - kMinReplyTokens;
 }
 

@@ -14,8 +14,8 @@
 namespace skein::agent {
 
 struct LocalModelOptions {
-    int max_context = 0;      ///< tokens; 0: what the model was trained for
-    std::string chat_format;  ///< empty: recognised from the chat template in the model file
+    int max_context = 0;        ///< tokens; 0: what the model was trained for
+    std::string chat_format{};  ///< empty: recognised from the chat template in the model file
 };
 
 /// Threads: `complete` may be called from any executor. Lifetime: the executor's context outlives

@@ -4,6 +4,7 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -132,7 +133,6 @@ TEST_SUITE("agent/agent: ends") {
         });
         const RunResult result = run.run();
         CHECK(result.exit_status == ExitStatus::context_full);
-        CHECK(run.agent->log().size() <= 4096);
         CHECK(result.usage.turns >= 2);
         check_finished_once(run, ExitStatus::context_full);
     }
@@ -278,7 +278,7 @@ TEST_SUITE("agent/agent: ends") {
 
 TEST_SUITE("agent/agent: forced calls") {
     TEST_CASE("agent: a forced turn is one call of one of the tools given") {
-        ScriptedRun run({{.text = echo("move")}, {.text = "free"}});
+        ScriptedRun run({{.text = call_text("echo", R"({"text":"move"})")}, {.text = "free"}});
         run.start();
         run.agent->say("Choose.");
         TurnOptions options;
@@ -297,7 +297,7 @@ TEST_SUITE("agent/agent: forced calls") {
     }
 
     TEST_CASE("agent: a forced turn is refused when no call is left") {
-        ScriptedRun run({{.text = echo("move")}});
+        ScriptedRun run({{.text = call_text("echo", R"({"text":"move"})")}});
         run.config.limits.tool_calls = 1;
         run.start();
         TurnOptions options;

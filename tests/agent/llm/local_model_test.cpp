@@ -2,9 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <atomic>
+#include <boost/asio/post.hpp>
 #include <cmath>
 #include <thread>
 
