@@ -47,6 +47,7 @@ class CallBuffers {
     bool same_inputs(const CallBuffers& other) const;
     /// Poisons the outputs and calls the kernel.
     void call(const LoadedKernel& kernel);
+    /// Processor time.
     double seconds_per_call(const LoadedKernel& kernel, int calls);
     /// Empty when the last call's outputs are right, else what is wrong. `noise` is the anchor's
     /// scaled error on these inputs.
