@@ -28,8 +28,8 @@ struct JsonStringLimits {
 /// exponent, with at most 6 fraction digits and no zero at their end, and lies within +-9e12.
 struct JsonNumberLimits {
     bool integer = false;
-    std::optional<std::int64_t> minimum, maximum;        ///< of an integer
-    std::optional<double> real_minimum, real_maximum;    ///< of any other number
+    std::optional<std::int64_t> minimum = {}, maximum = {};      ///< of an integer
+    std::optional<double> real_minimum = {}, real_maximum = {};  ///< of any other number
 };
 
 class Grammar {
