@@ -96,12 +96,6 @@ inline Vector load(const float* p) {
 inline void store(float* p, Vector v) {
     *p = v;
 }
-inline float sum_of(Vector v) {
-    return v;
-}
-inline float max_of(Vector v) {
-    return v;
-}
 )";
     }
     return fill(R"(@QUIET@constexpr int kWidth = @WIDTH@;
@@ -114,20 +108,30 @@ inline Vector load(const float* p) {
 inline void store(float* p, const Vector& v) {
     *reinterpret_cast<Unaligned*>(p) = v;
 }
-inline float sum_of(const Vector& v) {
-    float sum = v[0];
-    for (int lane = 1; lane < kWidth; ++lane) sum += v[lane];
-    return sum;
-}
-inline float max_of(const Vector& v) {
-    float best = v[0];
-    for (int lane = 1; lane < kWidth; ++lane) best = v[lane] > best ? v[lane] : best;
-    return best;
-}
 )",
                 {{"QUIET", width == 16 ? kQuiet : ""},
                  {"WIDTH", std::to_string(width)},
                  {"BYTES", std::to_string(width * 4)}});
+}
+
+std::string sum_of_lanes(int width) {
+    if (width == 1) return "inline float sum_of(Vector v) {\n    return v;\n}\n";
+    return R"(inline float sum_of(const Vector& v) {
+    float sum = v[0];
+    for (int lane = 1; lane < kWidth; ++lane) sum += v[lane];
+    return sum;
+}
+)";
+}
+
+std::string max_of_lanes(int width) {
+    if (width == 1) return "inline float max_of(Vector v) {\n    return v;\n}\n";
+    return R"(inline float max_of(const Vector& v) {
+    float best = v[0];
+    for (int lane = 1; lane < kWidth; ++lane) best = v[lane] > best ? v[lane] : best;
+    return best;
+}
+)";
 }
 
 std::string streaming_store(int width) {

@@ -59,9 +59,12 @@ class ChoiceGenerator : public KernelGenerator {
 std::string fill(std::string_view text,
                  const std::vector<std::pair<std::string_view, std::string>>& values);
 
-/// Declares kWidth, Vector, load, store, sum_of and max_of for vectors of `width` floats; a width
-/// of 1 makes Vector a plain float, so that one template serves both.
+/// Declares kWidth, Vector, load and store for vectors of `width` floats; a width of 1 makes Vector
+/// a plain float, so that one template serves both.
 std::string float_vectors(int width);
+/// Declare sum_of and max_of, a vector's sum and its largest element.
+std::string sum_of_lanes(int width);
+std::string max_of_lanes(int width);
 /// Declares `stream`, a store past the caches for aligned addresses, `is_aligned` and
 /// `stores_done`. Needs kStreamIncludes before and float_vectors declared.
 std::string streaming_store(int width);

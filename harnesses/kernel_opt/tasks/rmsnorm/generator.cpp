@@ -82,7 +82,7 @@ class RmsnormGenerator : public ChoiceGenerator {
         const bool divide = choices.text("scale") == "divide";
         return fill(kTemplate,
                     {{"INCLUDE", stream ? kStreamIncludes : ""},
-                     {"VECTORS", float_vectors(width)},
+                     {"VECTORS", float_vectors(width) + sum_of_lanes(width)},
                      {"STREAM", stream ? streaming_store(width) : ""},
                      {"ACCUMULATORS", choices.text("accumulators")},
                      {"UNROLL", choices.text("unroll")},

@@ -72,8 +72,9 @@ class SgemvGenerator : public ChoiceGenerator {
     }
 
     std::string body(const Choices& choices) const override {
+        const int width = choices.number("vector_width");
         const int ahead = choices.number("prefetch") / 4;
-        return fill(kTemplate, {{"VECTORS", float_vectors(choices.number("vector_width"))},
+        return fill(kTemplate, {{"VECTORS", float_vectors(width) + sum_of_lanes(width)},
                                 {"ROWS", choices.text("rows")},
                                 {"ACCUMULATORS", choices.text("accumulators")},
                                 {"PREFETCH", ahead == 0 ? ""

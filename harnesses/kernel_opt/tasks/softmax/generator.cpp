@@ -110,7 +110,7 @@ class SoftmaxGenerator : public ChoiceGenerator {
         const bool divide = choices.text("normalise") == "divide";
         return fill(
             kTemplate,
-            {{"VECTORS", float_vectors(width)},
+            {{"VECTORS", float_vectors(width) + sum_of_lanes(width) + max_of_lanes(width)},
              {"EXP",
               choices.changed("exp") ? polynomial_exp(width, choices.number("exp")) : kLibraryExp},
              {"ACCUMULATORS", choices.text("accumulators")},
