@@ -3,12 +3,14 @@
 #include <array>
 #include <boost/asio/awaitable.hpp>
 #include <mutex>
+#include <optional>
 #include <system_error>
 
 #include "sandbox/policy.h"
 #include "sandbox/probe.h"
 #include "sandbox/run.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/temporary_directory.h"
 
 namespace skein::sandbox {
 namespace {
@@ -44,8 +46,12 @@ class LinuxSandbox final : public Sandbox {
         require(policy.require);
         Plan plan;
         std::string refused;
+        Capabilities capabilities = result_.capabilities;
+        std::optional<TemporaryDirectory> temporary;
         try {
-            plan = make_plan(policy, command, limits, result_.capabilities, bwrap_);
+            if (capabilities.level == Level::landlock)
+                capabilities.private_tmp = temporary.emplace().path();
+            plan = make_plan(policy, command, limits, capabilities, bwrap_);
         } catch (const std::exception& error) {
             refused = error.what();
         }

@@ -5,7 +5,7 @@
 namespace skein::sandbox {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x736b65696e000002ULL;
+constexpr std::uint64_t kMagic = 0x736b65696e000003ULL;
 
 struct Writer {
     std::string bytes;
@@ -75,7 +75,8 @@ template <class Visitor, class P>
 void visit_plan(Visitor& visit, P& p) {
     visit(p.bwrap), visit(p.mounts), visit(p.workspace), visit(p.workspace_writable);
     visit(p.argv), visit(p.environment), visit(p.working_directory);
-    visit(p.descriptor_targets), visit(p.landlock_writable);
+    visit(p.descriptor_targets), visit(p.landlock_writable), visit(p.landlock_readable);
+    visit(p.private_tmp);
     visit(p.isolate), visit(p.disable_userns), visit(p.allow_ptrace), visit(p.deny_threads);
     visit(p.wall_ms), visit(p.cpu_ms), visit(p.memory_bytes), visit(p.pids);
     visit(p.file_bytes), visit(p.disk_bytes);

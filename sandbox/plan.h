@@ -33,6 +33,8 @@ struct Plan {
     std::string working_directory;
     std::vector<std::uint64_t> descriptor_targets;  ///< numbers inside, in the order passed
     std::vector<std::string> landlock_writable;     ///< directories inside the command may change
+    std::vector<std::string> landlock_readable;     ///< only without namespaces: what it may read
+    std::string private_tmp;                        ///< only without namespaces: its TMPDIR
     std::uint64_t isolate = 1;         ///< 0: no namespaces, Landlock and seccomp only
     std::uint64_t disable_userns = 1;  ///< also forbid nesting by sysctl of the new namespace
     std::uint64_t allow_ptrace = 1;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 namespace skein::sandbox {
@@ -14,8 +13,8 @@ namespace fs = std::filesystem;
 
 // The parts of /etc that programs need and that say nothing about this machine's users. Copied:
 // every mount costs about a millisecond a run, and there is no network to need certificates for.
-constexpr const char* kEtc[] = {"ld.so.cache", "ld.so.conf", "localtime",      "magic",
-                                "mime.types",  "timezone",   "ssl/openssl.cnf"};
+constexpr const char* kEtc[] = {"ld.so.cache", "ld.so.conf", "localtime", "timezone",
+                                "ssl/openssl.cnf"};
 constexpr std::uintmax_t kLargestCopy = 1 << 20;
 constexpr const char* kMergedDirectories[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
@@ -38,9 +37,9 @@ PlanMount tmpfs(std::string target, std::uint64_t bytes) {
 void add_copy(std::vector<PlanMount>& mounts, const fs::path& path) {
     std::error_code error;
     if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kLargestCopy) return;
+    std::string content(fs::file_size(path, error), '\0');
     std::ifstream file(path, std::ios::binary);
-    std::string content(std::istreambuf_iterator<char>(file), {});
-    if (file) mounts.push_back(step(PlanMount::file, std::move(content), path));
+    if (file.read(content.data(), static_cast<std::streamsize>(content.size()))) mounts.push_back(step(PlanMount::file, std::move(content), path));
 }
 
 void add_base_system(std::vector<PlanMount>& mounts) {
@@ -142,10 +141,40 @@ void add_policy_mounts(const SandboxPolicy& policy, const std::string& workspace
     }
 }
 
-std::vector<std::string> environment_of(const SandboxPolicy& policy, const Command& command) {
+/// Without namespaces every path is the host's own, so only policies that move nothing can hold.
+void fence_without_namespaces(const SandboxPolicy& policy, const std::string& private_tmp,
+                              Plan& plan) {
+    plan.isolate = 0;
+    plan.private_tmp = private_tmp;
+    plan.mounts.clear();
+    plan.landlock_writable = {private_tmp};
+    plan.landlock_readable = {"/usr", "/proc", "/etc/alternatives", "/etc/ld.so.conf.d",
+                              "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"};
+    for (const std::string name : kMergedDirectories) plan.landlock_readable.push_back("/" + name);
+    for (const std::string name : kEtc) plan.landlock_readable.push_back("/etc/" + name);
+    if (!policy.workspace.empty()) {
+        if (!policy.workspace_target.empty() && policy.workspace_target != plan.workspace)
+            refuse("workspace_target needs level full; level landlock cannot move paths");
+        (policy.workspace_read_only ? plan.landlock_readable : plan.landlock_writable)
+            .push_back(plan.workspace);
+    }
+    for (const Mount& mount : policy.mounts) {
+        std::error_code error;
+        const fs::path source = fs::canonical(mount.source, error);
+        if (error && mount.optional) continue;
+        if (error || source != mount.target)
+            refuse(fmt::format("mount '{}' needs level full; level landlock cannot move paths",
+                               mount.target.string()));
+        (mount.kind == Mount::Kind::read_only ? plan.landlock_readable : plan.landlock_writable)
+            .push_back(source);
+    }
+}
+
+std::vector<std::string> environment_of(const SandboxPolicy& policy, const Command& command,
+                                        const std::string& temporary) {
     std::map<std::string, std::string> all{
         {"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"},
-        {"HOME", "/tmp"}, {"TMPDIR", "/tmp"}, {"USER", "sandbox"}, {"LOGNAME", "sandbox"},
+        {"HOME", temporary}, {"TMPDIR", temporary}, {"USER", "sandbox"}, {"LOGNAME", "sandbox"},
         {"SHELL", "/bin/bash"}, {"LANG", "C.UTF-8"}, {"LC_ALL", "C.UTF-8"}, {"TERM", "dumb"},
         // Nobody answers: prompts, editors and pagers must fail or pass through at once.
         {"GIT_TERMINAL_PROMPT", "0"}, {"GIT_EDITOR", "false"}, {"GIT_SEQUENCE_EDITOR", "false"},
@@ -193,7 +222,9 @@ Plan make_plan(const SandboxPolicy& policy, const Command& command, const Resour
     for (const std::string& argument : command.argv)
         if (argument.find('\0') != std::string::npos) refuse("an argument holds a NUL byte");
     plan.argv = command.argv;
-    plan.environment = environment_of(policy, command);
+    const bool isolate = capabilities.level != Level::landlock;
+    const std::string temporary = isolate ? "/tmp" : capabilities.private_tmp;
+    plan.environment = environment_of(policy, command, temporary);
     plan.descriptor_targets = targets_of(command);
 
     add_base_system(plan.mounts);
@@ -214,7 +245,8 @@ Plan make_plan(const SandboxPolicy& policy, const Command& command, const Resour
     if (plan.workspace_writable != 0) plan.landlock_writable.push_back(workspace);
     plan.working_directory = !command.working_directory.empty() ? command.working_directory.string()
                              : !workspace.empty()               ? workspace
-                                                                : "/tmp";
+                                                                : temporary;
+    if (!isolate) fence_without_namespaces(policy, temporary, plan);
     plan.disable_userns = capabilities.disable_userns ? 1 : 0;
     plan.allow_ptrace = policy.allow_ptrace ? 1 : 0;
     plan.deny_threads = policy.deny_threads ? 1 : 0;

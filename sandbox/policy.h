@@ -10,6 +10,7 @@ namespace skein::sandbox {
 struct Capabilities {
     Level level = Level::none;
     bool disable_userns = true;
+    std::string private_tmp;  ///< for Level::landlock: an empty directory of this run
 };
 
 /// Throws: Error naming the field when the request cannot be expressed (relative target, target

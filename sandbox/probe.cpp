@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,6 +13,7 @@
 
 #include "sandbox/run.h"
 #include "sandbox/spawn.h"
+#include "sandbox/temporary_directory.h"
 
 namespace skein::sandbox {
 namespace {
@@ -27,25 +27,14 @@ class Canaries {
         std::uint64_t random = 0;
         if (getrandom(&random, sizeof random, 0) < 0) throw Error("sandbox: no random bytes");
         secret = fmt::format("{:016x}", random);
-        std::string pattern = (fs::temp_directory_path() / "skein-probe-XXXXXX").string();
-        if (mkdtemp(pattern.data()) == nullptr)
-            throw Error("sandbox: cannot make a directory in " + fs::temp_directory_path().string());
-        directory_ = pattern;
-        file = directory_ / "secret";
-        socket_file = directory_ / "socket";
+        file = directory_.path() / "secret";
+        socket_file = directory_.path() / "socket";
         const Descriptor canary(open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
         // Modes are wide open on purpose: the sandbox must hide them, not the modes.
-        fs::permissions(directory_, fs::perms::all);
+        fs::permissions(directory_.path(), fs::perms::all);
         fs::permissions(file, static_cast<fs::perms>(0666));
         listen_everywhere();
     }
-    ~Canaries() {
-        std::error_code ignored;
-        fs::remove_all(directory_, ignored);
-    }
-    Canaries(const Canaries&) = delete;
-    Canaries& operator=(const Canaries&) = delete;
-
     std::string secret;
     fs::path file, socket_file;
     int port = 0;
@@ -79,12 +68,14 @@ class Canaries {
         fs::permissions(socket_file, static_cast<fs::perms>(0666));
     }
 
-    fs::path directory_;
+    TemporaryDirectory directory_;
     Descriptor tcp_, abstract_, path_;
 };
 
 std::string remedy_for(std::string_view message) {
     const auto says = [&](std::string_view part) { return message.find(part) != message.npos; };
+    if (says("of another build"))
+        return "build and install skein as a whole: library and skein-sandbox-runner differ";
     if (says("cannot execute") && says("bwrap"))
         return "install bubblewrap (package 'bubblewrap', version 0.8 or newer)";
     if (says("uid map: Permission denied") || says("RTM_NEWADDR"))
@@ -108,11 +99,14 @@ std::string remedy_for_layer(const std::string& layer) {
 ProcessResult attack(const std::string& runner, const std::string& bwrap, const Canaries& canaries,
                      const Capabilities& capabilities) {
     Command command;
-    command.argv = {"/run/skein/init", "probe", canaries.file, canaries.secret,
+    SandboxPolicy policy;
+    const bool isolate = capabilities.level != Level::landlock;
+    if (!isolate) policy.mounts.push_back({Mount::Kind::read_only, runner, runner, 0, false});
+    command.argv = {isolate ? "/run/skein/init" : runner, "probe", canaries.file, canaries.secret,
                     std::to_string(canaries.port), canaries.abstract_name(), canaries.socket_file};
     ResourceLimits limits;
     limits.wall_time = std::chrono::seconds(10);
-    Plan plan = make_plan({}, command, limits, capabilities, bwrap);
+    Plan plan = make_plan(policy, command, limits, capabilities, bwrap);
     return complete(run_plan(runner, std::move(plan), std::move(command), limits,
                              capabilities.level, "SKEIN_CANARY=" + canaries.secret));
 }
@@ -134,12 +128,17 @@ std::vector<ProbeLine> parse_lines(const std::string& text) {
     return lines;
 }
 
-/// Landlock repeats what the mount namespace does; without /proc the level is named so.
+/// With namespaces Landlock only repeats what they do; without them it has to hold.
 bool proves(const std::vector<ProbeLine>& lines, Level level) {
-    constexpr std::size_t kLayers = 14;
+    constexpr std::size_t kLayers = 15;
     if (lines.size() != kLayers) return false;
     for (const ProbeLine& line : lines) {
-        const bool needed = line.layer != "landlock" && (line.layer != "proc" || level == Level::full);
+        const bool needed =
+            level == Level::landlock
+                // All processes and the services of the host stay visible: a weaker level, so named.
+                ? line.layer != "pid namespace" && line.layer != "socket files" &&
+                      line.layer != "limits"
+                : line.layer != "landlock" && (line.layer != "proc" || level == Level::full);
         if (needed && !line.ok) return false;
     }
     return true;
@@ -161,9 +160,12 @@ ProbeLine start_line(const ProcessResult& result) {
 
 ProbeResult probe_machine(const std::string& runner, const std::string& bwrap) {
     const Canaries canaries;
-    const Capabilities ladder[] = {
-        {Level::full, true}, {Level::full, false}, {Level::full_noproc, true},
-        {Level::full_noproc, false}};
+    const TemporaryDirectory temporary;
+    const Capabilities ladder[] = {{Level::full, true, {}},
+                                   {Level::full, false, {}},
+                                   {Level::full_noproc, true, {}},
+                                   {Level::full_noproc, false, {}},
+                                   {Level::landlock, false, temporary.path()}};
     ProbeResult best;
     std::vector<ProbeLine> missed;  // why the strongest level was not reached
     for (const Capabilities& candidate : ladder) {

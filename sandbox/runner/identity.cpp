@@ -154,13 +154,15 @@ std::string become_unprivileged(Plan& plan) {
             return failed("cannot give the workspace " + plan.workspace + " to uid " +
                           std::to_string(identity.uid));
         }
-    if (std::string problem = stage_sources(plan); !problem.empty()) return problem;
+    if (!plan.private_tmp.empty()) give_tree(plan.private_tmp, identity.uid, identity.gid);
+    if (plan.isolate != 0)
+        if (std::string problem = stage_sources(plan); !problem.empty()) return problem;
     give_streams(plan, identity.uid, identity.gid);
     if (setgroups(0, nullptr) != 0 || setresgid(identity.gid, identity.gid, identity.gid) != 0 ||
         setresuid(identity.uid, identity.uid, identity.uid) != 0)
         return failed("cannot leave root for uid " + std::to_string(identity.uid) +
                       " (the container must map it, or start skein as an ordinary user)");
-    return check_readable(plan);
+    return plan.isolate != 0 ? check_readable(plan) : std::string();
 }
 
 }  // namespace skein::sandbox::runner

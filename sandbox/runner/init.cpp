@@ -58,7 +58,7 @@ bool limit(int resource, std::uint64_t soft, std::uint64_t hard) {
 
 bool set_limits(const Plan& plan) {
     bool ok = limit(RLIMIT_CORE, 0, 0) && limit(RLIMIT_NOFILE, 4096, 4096);
-    if (plan.pids != 0) ok = ok && limit(RLIMIT_NPROC, plan.pids, plan.pids);
+    if (plan.pids != 0 && plan.isolate != 0) ok = ok && limit(RLIMIT_NPROC, plan.pids, plan.pids);
     if (plan.file_bytes != 0) ok = ok && limit(RLIMIT_FSIZE, plan.file_bytes, plan.file_bytes);
     if (plan.cpu_ms != 0) {
         const std::uint64_t seconds = (plan.cpu_ms + 999) / 1000;
@@ -153,7 +153,8 @@ bool kill_rest(const Init& init) {
     // Without a pid namespace, orphans come to us because we are a subreaper.
     while (kill_children() > 0) {
         found = true;
-        while (waitpid(-1, nullptr, 0) > 0 && errno != ECHILD) {
+        waitpid(-1, nullptr, 0);
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
         }
     }
     return found;

@@ -1,5 +1,6 @@
 // Landlock inside the mount namespace: a second fence around writing, and a domain that init is
-// not part of, so that the command can neither trace nor signal init. Source: kernel
+// not part of, so that the command can neither trace nor signal init. Without namespaces it fences
+// reading as well, because nothing else does. Source: kernel
 // Documentation/userspace-api/landlock.rst. Constants newer than Debian 12's header are spelled out.
 
 #include <errno.h>
@@ -29,6 +30,10 @@ constexpr std::uint64_t kChangeTree =
     LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
     LANDLOCK_ACCESS_FS_MAKE_SYM;
+constexpr std::uint64_t kRead =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t kOfFiles =
+    kWriteFile | kTruncate | LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE;
 // Handled but granted nowhere.
 constexpr std::uint64_t kMakeDevices = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
 
@@ -36,7 +41,7 @@ int allow_below(int ruleset, const std::string& path, std::uint64_t access) {
     const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (fd < 0) return errno == ENOENT ? 0 : errno;
     struct stat info {};
-    if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) access &= kWriteFile | kTruncate;
+    if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) access &= kOfFiles;
     landlock_path_beneath_attr rule{};
     rule.allowed_access = access;
     rule.parent_fd = fd;
@@ -61,7 +66,8 @@ int install_landlock(const Plan& plan) {
     std::uint64_t changes = kWriteFile | kChangeTree;
     if (version >= 2) changes |= LANDLOCK_ACCESS_FS_REFER;
     if (version >= 3) changes |= kTruncate;
-    RulesetAttributes attributes{changes | kMakeDevices, 0, 0};
+    const std::uint64_t read = plan.isolate != 0 ? 0 : kRead;
+    RulesetAttributes attributes{changes | read | kMakeDevices, 0, 0};
     std::size_t size = 8;
     if (version >= 4) size = 16;
     if (version >= 6) {
@@ -71,9 +77,11 @@ int install_landlock(const Plan& plan) {
     const int ruleset =
         static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, size, 0));
     if (ruleset < 0) return errno;
-    int error = allow_below(ruleset, "/dev", kWriteFile | (changes & kTruncate));
+    int error = allow_below(ruleset, "/dev", kWriteFile | (changes & kTruncate) | read);
+    for (const std::string& path : plan.landlock_readable)
+        if (error == 0) error = allow_below(ruleset, path, read);
     for (const std::string& path : plan.landlock_writable)
-        if (error == 0) error = allow_below(ruleset, path, changes);
+        if (error == 0) error = allow_below(ruleset, path, changes | read);
     if (error == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0) error = errno;
     close(ruleset);
     return error;

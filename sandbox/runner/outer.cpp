@@ -240,6 +240,11 @@ void check_limits(Supervisor& s, std::uint64_t now) {
         const TreeUsage usage = sample_usage(s);
         if (s.plan.memory_bytes != 0 && usage.rss_bytes > s.plan.memory_bytes)
             kill_run(s, Code::out_of_memory);
+        // RLIMIT_NPROC counts per user namespace; without one somebody has to count.
+        if (s.plan.isolate == 0 && usage.processes > s.plan.pids) {
+            s.detail = "more processes than allowed";
+            kill_run(s, Code::killed);
+        }
         if (s.plan.cpu_ms != 0 && usage.cpu_us > s.plan.cpu_ms * 1000) kill_run(s, Code::timed_out);
         s.next_usage_us = now_us() + kUsagePollUs;
     }

@@ -41,7 +41,7 @@ void check_identity() {
     // Were we root of the machine outside, root's files would be ours inside.
     struct stat usr {};
     const bool known = stat("/usr", &usr) == 0;
-    line("user namespace", getuid() != 0 && known && usr.st_uid != getuid(),
+    line("identity", getuid() != 0 && known && usr.st_uid != getuid(),
          "uid " + std::to_string(getuid()) + " inside, root's files are uid " +
              std::to_string(usr.st_uid));
 }
@@ -69,9 +69,11 @@ void check_files(const char* canary) {
     const bool protected_file = open(canary, O_WRONLY | O_CLOEXEC) < 0;
     const bool root = open("/skein-probe", O_CREAT | O_WRONLY | O_CLOEXEC, 0600) < 0;
     const bool usr = open("/usr/skein-probe", O_CREAT | O_WRONLY | O_CLOEXEC, 0600) < 0;
-    const bool tmp = open("/tmp/skein-probe", O_CREAT | O_WRONLY | O_CLOEXEC, 0600) >= 0;
+    const char* directory = getenv("TMPDIR");
+    const std::string own = std::string(directory != nullptr ? directory : "/tmp") + "/skein-probe";
+    const bool tmp = open(own.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600) >= 0;
     line("file system", hidden && protected_file && root && usr && tmp,
-         !tmp ? "/tmp is not writable" : "the rest of the machine is not visible");
+         !tmp ? "the temporary directory is not writable" : "the rest of the machine is not visible");
 }
 
 bool found_in(const std::string& path, const char* text) {
@@ -123,10 +125,11 @@ void check_network(const char* port, const char* abstract_name, const char* path
     file.sun_family = AF_UNIX;
     strncpy(file.sun_path, path, sizeof file.sun_path - 1);
     const bool path_open = connects(AF_UNIX, reinterpret_cast<sockaddr*>(&file), sizeof file);
-    line("network", !tcp_open && !abstract_open && !path_open,
+    line("network", !tcp_open && !abstract_open,
          tcp_open ? "TCP to the host" : abstract_open ? "abstract socket of the host"
-                                    : path_open     ? "socket file of the host"
-                                                    : "TCP and host sockets refused");
+                                                      : "TCP and abstract sockets refused");
+    line("socket files", !path_open,
+         path_open ? "a service of the host was reached" : "not visible");
 }
 
 void check_nesting() {
@@ -135,11 +138,13 @@ void check_nesting() {
 }
 
 void check_init() {
-    const bool memory = open("/proc/1/mem", O_RDWR | O_CLOEXEC) >= 0;
-    const bool traced = ptrace(PTRACE_SEIZE, 1, nullptr, nullptr) == 0;
-    line("init", !memory && !traced, "process 1 cannot be read, written or traced");
+    const pid_t init = getppid();
+    const std::string path = "/proc/" + std::to_string(init) + "/mem";
+    const bool memory = open(path.c_str(), O_RDWR | O_CLOEXEC) >= 0;
+    const bool traced = ptrace(PTRACE_SEIZE, init, nullptr, nullptr) == 0;
+    line("init", !memory && !traced, "init cannot be read, written or traced");
     // Init has our uid: only the signal scope of Landlock (version 6) can refuse this.
-    const bool scoped = kill(1, 0) != 0 && errno == EPERM;
+    const bool scoped = kill(init, 0) != 0 && errno == EPERM;
     const int version = landlock_version();
     line("landlock", version > 0 && (scoped || version < 6), "version " + std::to_string(version));
 }

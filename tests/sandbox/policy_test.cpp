@@ -7,7 +7,7 @@
 namespace skein::sandbox {
 namespace {
 
-const Capabilities kFull{Level::full, true};
+const Capabilities kFull{Level::full, true, {}};
 
 Plan plan_of(const SandboxPolicy& policy, const Command& command = test::bash("true"),
              const ResourceLimits& limits = {}) {

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+
+namespace skein::sandbox {
+
+/// An empty directory of this process's user alone; removed with everything in it.
+/// Throws: Error when the temporary directory of the system cannot be written.
+class TemporaryDirectory {
+  public:
+    TemporaryDirectory();
+    ~TemporaryDirectory();
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace skein::sandbox
