@@ -69,7 +69,7 @@ class LoadedEngine final : public Engine {
     int threads() const override { return runtime_->threads(); }
     Isa isa() const override { return runtime_->kernels().isa; }
     std::string numerics_version() const override {
-        return runtime_->layout().type() == KvType::f16 ? "skein-cpu-1-kv16" : "skein-cpu-1-kv32";
+        return runtime_->layout().type() == KvType::int16 ? "skein-cpu-1" : "skein-cpu-1-kv-f32";
     }
     std::size_t weight_bytes() const override { return runtime_->weights().bytes_per_token; }
     std::size_t kv_bytes_per_token() const override {

@@ -19,7 +19,7 @@ struct EngineOptions {
     int threads = 0;  ///< 0: the cores this process may run on
     Isa isa = Isa::automatic;
     int prefill_chunk = 512;  ///< tokens evaluated together; does not change any bit
-    KvType kv = KvType::f16;
+    KvType kv = KvType::int16;
     std::size_t kv_bytes_max = 0;  ///< for all sessions together; 0: three quarters of the memory
 };
 

@@ -24,6 +24,7 @@ class Runtime {
     const PackedWeights& weights() const { return weights_; }
     const KvLayout& layout() const { return *layout_; }
     int threads() const { return pool_.size(); }
+    std::size_t blocks_in_use() const { return blocks_->blocks_in_use(); }
     int prefill_chunk() const { return prefill_chunk_; }
 
     BlockTable new_table() const { return {layout_, blocks_}; }

@@ -31,6 +31,10 @@ AttentionBlock block_view(const DenseAttention& call, int kv_head, int index) {
     block.keys = memory + layout.keys(call.layer, kv_head);
     block.values = memory + layout.values(call.layer, kv_head);
     block.head_dim = layout.head_dim();
+    if (layout.type() == KvType::int16) {
+        block.key_scales = reinterpret_cast<const float*>(block.keys + layout.scales_offset());
+        block.value_scales = reinterpret_cast<const float*>(block.values + layout.scales_offset());
+    }
     return block;
 }
 
@@ -113,10 +117,9 @@ struct BlockResult {
 void widen(const CpuKernels& kernels, AttentionBlock& block, BlockResult& result) {
     if (block.type == KvType::f32) return;
     const int elements = block.head_dim * kBlockTokens;
-    kernels.from_f16(reinterpret_cast<const std::uint16_t*>(block.keys), elements,
-                     result.keys.data());
-    kernels.from_f16(reinterpret_cast<const std::uint16_t*>(block.values), elements,
-                     result.values.data());
+    kernels.widen(reinterpret_cast<const std::int16_t*>(block.keys), elements, result.keys.data());
+    kernels.widen(reinterpret_cast<const std::int16_t*>(block.values), elements,
+                  result.values.data());
     block.type = KvType::f32;
     block.keys = reinterpret_cast<const std::byte*>(result.keys.data());
     block.values = reinterpret_cast<const std::byte*>(result.values.data());

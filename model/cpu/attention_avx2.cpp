@@ -24,8 +24,9 @@ template <KvType Type>
 __m256 load8(const std::byte* data, std::ptrdiff_t element) {
     if constexpr (Type == KvType::f32)
         return _mm256_loadu_ps(reinterpret_cast<const float*>(data) + element);
-    const auto* half = reinterpret_cast<const std::uint16_t*>(data) + element;
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(half)));
+    const auto* codes = reinterpret_cast<const std::int16_t*>(data) + element;
+    const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(packed));
 }
 
 /// The rows of one tile: at most 4, so that their accumulators stay in registers.
@@ -59,12 +60,18 @@ void score_vectors(const Tile& tile, int first_vector) {
             for (int r = 0; r < R; ++r) acc[r][v] = _mm256_fmadd_ps(q[r], k, acc[r][v]);
         }
     }
+    if (tile.block->key_scales != nullptr)
+        for (int v = 0; v < V; ++v) {
+            const __m256 scale = _mm256_loadu_ps(tile.block->key_scales + (first_vector + v) * 8);
+            for (int r = 0; r < R; ++r) acc[r][v] = _mm256_mul_ps(acc[r][v], scale);
+        }
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < V; ++v)
             _mm256_storeu_ps(tile.scores + r * kBlockTokens + (first_vector + v) * 8, acc[r][v]);
 }
 
-/// Replaces the scores of a row by exp(score - maximum); those it may not see become 0.
+/// Replaces the scores of a row by exp(score - maximum), times the scales of the values; those it may
+/// not see become 0.
 void exponentials(const Tile& tile, int r) {
     float* row = tile.scores + r * kBlockTokens;
     const int visible = tile.visible(r);
@@ -78,11 +85,13 @@ void exponentials(const Tile& tile, int r) {
         largest = _mm256_max_ps(largest, _mm256_loadu_ps(row + v * 8));
     const float maximum = max_of_lanes(largest);
     const __m256 shift = _mm256_set1_ps(maximum);
+    const float* scales = tile.block->value_scales;
     __m256 total = _mm256_setzero_ps();
     for (int v = 0; v < vectors; ++v) {
-        const __m256 p = exp8(_mm256_sub_ps(_mm256_loadu_ps(row + v * 8), shift));
-        _mm256_storeu_ps(row + v * 8, p);
+        __m256 p = exp8(_mm256_sub_ps(_mm256_loadu_ps(row + v * 8), shift));
         total = _mm256_add_ps(total, p);
+        if (scales != nullptr) p = _mm256_mul_ps(p, _mm256_loadu_ps(scales + v * 8));
+        _mm256_storeu_ps(row + v * 8, p);
     }
     tile.block->maximum[tile.first_row + r] = maximum;
     tile.block->total[tile.first_row + r] = sum_of_lanes(total);
@@ -167,7 +176,7 @@ void attend_rows(const AttentionBlock& block) {
 
 void attend(const AttentionBlock& block) {
     if (block.type == KvType::f32) attend_rows<KvType::f32>(block);
-    else attend_rows<KvType::f16>(block);
+    else attend_rows<KvType::int16>(block);
 }
 
 }  // namespace skein::model::avx2

@@ -34,12 +34,14 @@ inline constexpr int kLargestHeadDim = 256;
 
 /// One block of keys and values of one KV head, and the query rows that look at it.
 /// Shapes: keys [head_dim, 128] (transposed: 8 neighbouring tokens are one vector), values
-/// [128, head_dim], queries [n_rows, head_dim] already multiplied by the softmax scale,
+/// [128, head_dim], key_scales, value_scales [128] or null (all one), queries [n_rows, head_dim] already multiplied by the softmax scale,
 /// visible [n_rows] in 1..128, outputs: maximum, total [n_rows], weighted [n_rows, head_dim].
 struct AttentionBlock {
     KvType type = KvType::f32;
     const std::byte* keys = nullptr;
     const std::byte* values = nullptr;
+    const float* key_scales = nullptr;
+    const float* value_scales = nullptr;
     int head_dim = 0;  ///< a multiple of 8
     int n_rows = 0;
     const float* queries = nullptr;
@@ -82,8 +84,9 @@ struct CpuKernels {
     void (*scale)(float* x, float factor, int n);
 
     /// Scores, exponentials and weighted values of one block for some query rows. Scores are
-    /// fma chains over the head's channels in order; `total` has 8 lanes (token j in lane j % 8)
-    /// added as in rmsnorm; `weighted` is an fma chain over the tokens in order.
+    /// fma chains over the head's channels in order, times the key's scale; `total` has 8 lanes
+    /// (token j in lane j % 8) added as in rmsnorm; `weighted` is an fma chain over the tokens in
+    /// order, of exponential times the value's scale and the value.
     void (*attend)(const AttentionBlock& block);
     /// Folds a block's result into the state of a row: the state of a softmax over more tokens.
     /// Shapes: weighted, block_weighted [head_dim].
@@ -92,9 +95,10 @@ struct CpuKernels {
     /// out = weighted / total.
     void (*finish)(const float* weighted, float total, int head_dim, float* out);
 
-    /// f32 to f16, to nearest even, finite values beyond the largest f16 become it.
-    void (*to_f16)(const float* x, int n, std::uint16_t* out);
-    void (*from_f16)(const std::uint16_t* x, int n, float* out);
+    /// One key or value as codes, value = scale * code; rounding and zero as in quantize_row.
+    void (*quantize_head)(const float* x, int n, std::int16_t* codes, float& scale);
+    /// The codes as floats, exactly.
+    void (*widen)(const std::int16_t* codes, int n, float* out);
 };
 
 /// The tables of this build that this CPU can run, slowest first.

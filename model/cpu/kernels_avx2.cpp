@@ -12,7 +12,6 @@
 #include "model/cpu/attention_avx2.h"
 #include "model/cpu/math.h"
 #include "model/cpu/matmul_avx2.h"
-#include "model/load/quant.h"
 
 #include "model/cpu/avx2_begin.h"
 #include "model/cpu/avx2.h"
@@ -23,7 +22,6 @@ namespace {
 
 constexpr float kLargestCode = 32767.0F;
 constexpr float kSmallestAmplitude = 1e-30F;
-constexpr float kLargestF16 = 65504.0F;
 
 __m256 absolute(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
 
@@ -49,6 +47,17 @@ void rmsnorm(const float* x, const float* weight, int n, float eps, float* out) 
     for (; i < n; ++i) out[i] = x[i] * scale * weight[i];
 }
 
+struct Amplitude {
+    __m256 inverse;
+    float scale;
+};
+
+Amplitude amplitude_of(__m256 absolutes) {
+    const float largest = max_of_lanes(absolutes);
+    if (largest < kSmallestAmplitude) return {_mm256_setzero_ps(), 0.0F};
+    return {_mm256_set1_ps(kLargestCode / largest), largest / kLargestCode};
+}
+
 /// Eight floats to integers, rounded to nearest even after the clamp of the definition.
 __m256i to_codes(__m256 x, __m256 inverse) {
     const __m256 largest = _mm256_set1_ps(kLargestCode);
@@ -68,14 +77,12 @@ void quantize_row(const float* x, int n, std::int16_t* codes, float* scales, flo
         largest = _mm256_max_ps(absolute(v1), largest);
         largest = _mm256_max_ps(absolute(v2), largest);
         largest = _mm256_max_ps(absolute(v3), largest);
-        const float amplitude = max_of_lanes(largest);
-        const bool zero = amplitude < kSmallestAmplitude;
-        const __m256 inverse = _mm256_set1_ps(zero ? 0.0F : kLargestCode / amplitude);
+        const Amplitude range = amplitude_of(largest);
         // Packing works in 128-bit halves; the permutation restores the order.
         const __m256i low = _mm256_permute4x64_epi64(
-            _mm256_packs_epi32(to_codes(v0, inverse), to_codes(v1, inverse)), 0xD8);
+            _mm256_packs_epi32(to_codes(v0, range.inverse), to_codes(v1, range.inverse)), 0xD8);
         const __m256i high = _mm256_permute4x64_epi64(
-            _mm256_packs_epi32(to_codes(v2, inverse), to_codes(v3, inverse)), 0xD8);
+            _mm256_packs_epi32(to_codes(v2, range.inverse), to_codes(v3, range.inverse)), 0xD8);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), low);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + 16), high);
         const __m256i pairs =
@@ -84,7 +91,7 @@ void quantize_row(const float* x, int n, std::int16_t* codes, float* scales, flo
             _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
         four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
         four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xB1));
-        scales[b] = zero ? 0.0F : amplitude / kLargestCode;
+        scales[b] = range.scale;
         sums[b] = static_cast<float>(_mm_cvtsi128_si32(four)) * scales[b];
     }
 }
@@ -174,25 +181,25 @@ void finish(const float* weighted, float total, int head_dim, float* out) {
         _mm256_storeu_ps(out + d, _mm256_div_ps(_mm256_loadu_ps(weighted + d), t));
 }
 
-void to_f16(const float* x, int n, std::uint16_t* out) {
-    const __m256 largest = _mm256_set1_ps(kLargestF16);
-    const __m256 smallest = _mm256_set1_ps(-kLargestF16);
-    int i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const __m256 v = _mm256_min_ps(largest, _mm256_loadu_ps(x + i));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
-                         _mm256_cvtps_ph(_mm256_max_ps(smallest, v), _MM_FROUND_TO_NEAREST_INT));
+void quantize_head(const float* x, int n, std::int16_t* codes, float& head_scale) {
+    __m256 largest = _mm256_setzero_ps();
+    for (int i = 0; i < n; i += 8)
+        largest = _mm256_max_ps(absolute(_mm256_loadu_ps(x + i)), largest);
+    const Amplitude range = amplitude_of(largest);
+    for (int i = 0; i < n; i += 8) {
+        const __m256i wide = to_codes(_mm256_loadu_ps(x + i), range.inverse);
+        const __m128i packed =
+            _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + i), packed);
     }
-    if (i < n) scalar_kernels().to_f16(x + i, n - i, out + i);
+    head_scale = range.scale;
 }
 
-void from_f16(const std::uint16_t* x, int n, float* out) {
-    int i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(bits));
+void widen(const std::int16_t* codes, int n, float* out) {
+    for (int i = 0; i < n; i += 8) {
+        const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
+        _mm256_storeu_ps(out + i, _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(packed)));
     }
-    for (; i < n; ++i) out[i] = f16_to_f32(x[i]);
 }
 
 }  // namespace
@@ -202,7 +209,7 @@ const CpuKernels* avx2_kernels() {
     static const CpuKernels table{Isa::avx2, "avx2", avx2::rmsnorm, avx2::quantize_row,
                                   avx2::matmul, avx2::rope_interleaved, avx2::rope_half_split,
                                   avx2::swiglu, avx2::add, avx2::scale, avx2::attend, avx2::merge,
-                                  avx2::finish, avx2::to_f16, avx2::from_f16};
+                                  avx2::finish, avx2::quantize_head, avx2::widen};
     return &table;
 }
 

@@ -9,8 +9,10 @@ namespace skein::model {
 /// is the fastest that this CPU has.
 enum class Isa : std::uint8_t { automatic, scalar, avx2 };
 
-/// How keys and values are kept. f16 halves memory and traffic of long contexts; f32 is for
-/// comparisons with exact arithmetic. They give different bits.
-enum class KvType : std::uint8_t { f32, f16 };
+/// How keys and values are kept. int16 (codes with one scale for each token and head) halves memory
+/// and traffic of long contexts and keeps about 15 bits even where a few channels of a key are much
+/// larger than the others, which f16 does not; f32 is for comparisons with exact arithmetic. They
+/// give different bits.
+enum class KvType : std::uint8_t { f32, int16 };
 
 }  // namespace skein::model

@@ -8,14 +8,12 @@
 
 #include "model/cpu/kernels.h"
 #include "model/cpu/math.h"
-#include "model/load/quant.h"
 
 namespace skein::model {
 namespace {
 
 constexpr float kLargestCode = 32767.0F;
 constexpr float kSmallestAmplitude = 1e-30F;  // its inverse times kLargestCode is still finite
-constexpr float kLargestF16 = 65504.0F;
 
 using Lanes = std::array<float, 8>;
 
@@ -34,25 +32,35 @@ void rmsnorm(const float* x, const float* weight, int n, float eps, float* out) 
     for (int i = 0; i < n; ++i) out[i] = x[i] * scale * weight[i];
 }
 
-/// To the nearest integer, ties to even; anything too large for an int16 becomes -32768, as the
-/// vector conversions do with what they cannot represent.
+struct Amplitude {
+    float inverse = 0;  ///< turns values into codes
+    float scale = 0;    ///< turns codes into values
+};
+
+Amplitude amplitude_of(const float* x, int n) {
+    float largest = 0.0F;
+    for (int i = 0; i < n; ++i) largest = max_f32(std::fabs(x[i]), largest);
+    if (largest < kSmallestAmplitude) return {};
+    return {kLargestCode / largest, largest / kLargestCode};
+}
+
+/// Clamped, then to the nearest integer, ties to even. NaN becomes -32768, as the vector conversions
+/// make it.
 std::int16_t round_to_code(float value) {
-    if (!(std::fabs(value) <= kLargestCode)) return -32768;
-    return static_cast<std::int16_t>(std::nearbyintf(value));
+    const float clamped = max_f32(-kLargestCode, min_f32(kLargestCode, value));
+    if (clamped != clamped) return -32768;
+    return static_cast<std::int16_t>(std::nearbyintf(clamped));
 }
 
 void quantize_row(const float* x, int n, std::int16_t* codes, float* scales, float* sums) {
     for (int b = 0; b < n / kBlockColumns; ++b, x += kBlockColumns, codes += kBlockColumns) {
-        float amplitude = 0.0F;
-        for (int i = 0; i < kBlockColumns; ++i) amplitude = max_f32(std::fabs(x[i]), amplitude);
-        const bool zero = amplitude < kSmallestAmplitude;
-        const float inverse = zero ? 0.0F : kLargestCode / amplitude;
+        const Amplitude range = amplitude_of(x, kBlockColumns);
         std::int32_t sum = 0;
         for (int i = 0; i < kBlockColumns; ++i) {
-            codes[i] = round_to_code(max_f32(-kLargestCode, min_f32(kLargestCode, x[i] * inverse)));
+            codes[i] = round_to_code(x[i] * range.inverse);
             sum += codes[i];
         }
-        scales[b] = zero ? 0.0F : amplitude / kLargestCode;
+        scales[b] = range.scale;
         sums[b] = static_cast<float>(sum) * scales[b];
     }
 }
@@ -126,9 +134,9 @@ float element(KvType type, const std::byte* data, int index) {
         std::memcpy(&value, data + static_cast<std::size_t>(index) * 4, 4);
         return value;
     }
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, data + static_cast<std::size_t>(index) * 2, 2);
-    return f16_to_f32(bits);
+    std::int16_t code = 0;
+    std::memcpy(&code, data + static_cast<std::size_t>(index) * 2, 2);
+    return static_cast<float>(code);
 }
 
 void attend_row(const AttentionBlock& block, int row) {
@@ -140,6 +148,7 @@ void attend_row(const AttentionBlock& block, int row) {
         float score = 0.0F;
         for (int d = 0; d < block.head_dim; ++d)
             score = fma_f32(q[d], element(block.type, block.keys, d * kBlockTokens + j), score);
+        if (block.key_scales != nullptr) score *= block.key_scales[j];
         p[static_cast<std::size_t>(j)] = score;
     }
     float maximum = p[0];
@@ -149,6 +158,7 @@ void attend_row(const AttentionBlock& block, int row) {
         float& weight = p[static_cast<std::size_t>(j)];
         weight = exp_f32(weight - maximum);
         totals[static_cast<std::size_t>(j % 8)] += weight;
+        if (block.value_scales != nullptr) weight *= block.value_scales[j];
     }
     for (int d = 0; d < block.head_dim; ++d) {
         float sum = 0.0F;
@@ -180,13 +190,14 @@ void finish(const float* weighted, float total, int head_dim, float* out) {
     for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] / total;
 }
 
-void to_f16(const float* x, int n, std::uint16_t* out) {
-    for (int i = 0; i < n; ++i)
-        out[i] = f32_to_f16(max_f32(-kLargestF16, min_f32(kLargestF16, x[i])));
+void quantize_head(const float* x, int n, std::int16_t* codes, float& head_scale) {
+    const Amplitude range = amplitude_of(x, n);
+    for (int i = 0; i < n; ++i) codes[i] = round_to_code(x[i] * range.inverse);
+    head_scale = range.scale;
 }
 
-void from_f16(const std::uint16_t* x, int n, float* out) {
-    for (int i = 0; i < n; ++i) out[i] = f16_to_f32(x[i]);
+void widen(const std::int16_t* codes, int n, float* out) {
+    for (int i = 0; i < n; ++i) out[i] = static_cast<float>(codes[i]);
 }
 
 }  // namespace
@@ -194,7 +205,7 @@ void from_f16(const std::uint16_t* x, int n, float* out) {
 const CpuKernels& scalar_kernels() {
     static const CpuKernels table{Isa::scalar, "scalar", rmsnorm, quantize_row, matmul,
                                   rope_interleaved, rope_half_split, swiglu, add, scale,
-                                  attend, merge, finish, to_f16, from_f16};
+                                  attend, merge, finish, quantize_head, widen};
     return table;
 }
 

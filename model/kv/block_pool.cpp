@@ -45,6 +45,21 @@ std::unique_ptr<HugeBuffer> BlockPool::allocate() {
     }
 }
 
+BlockRef BlockPool::copy(const BlockRef& from,
+                         const std::function<void(const std::byte*, std::byte*)>& copy) {
+    BlockRef to = acquire();
+    // Under the mutex, so that sole_reference() comes after every copy of a reference it no longer
+    // counts; the reference count itself orders nothing for whoever reads it.
+    const std::lock_guard lock(mutex_);
+    copy(from->data(), to->data());
+    return to;
+}
+
+bool BlockPool::sole_reference(const BlockRef& block) const {
+    const std::lock_guard lock(mutex_);
+    return block.use_count() == 1;
+}
+
 void BlockPool::give_back(HugeBuffer* buffer) {
     const std::lock_guard lock(mutex_);
     free_.emplace_back(buffer);

@@ -2,6 +2,7 @@
 // Owner of all KV blocks of an engine.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -23,6 +24,13 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
 
     /// Contents are unspecified. Throws: Error when bytes_max or the system's memory is exhausted.
     BlockRef acquire();
+
+    /// A new block with what `copy` takes over from `from`. Throws: as acquire.
+    BlockRef copy(const BlockRef& from,
+                  const std::function<void(const std::byte* from, std::byte* to)>& copy);
+    /// Whether this is the only reference, so that the block may be written again. Every copy that
+    /// another timeline made before it let go of the block has ended then.
+    bool sole_reference(const BlockRef& block) const;
 
     std::size_t block_bytes() const { return block_bytes_; }
     std::size_t blocks_in_use() const;

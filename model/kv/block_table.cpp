@@ -33,8 +33,9 @@ void BlockTable::truncate(int tokens) {
     expect(tokens >= 0 && tokens <= size_, "truncate to a stored position");
     const std::size_t kept = blocks_for(tokens);
     const int in_last = tokens % kBlockTokens;
-    // The last block kept was full before and is not any more: it may be shared, so it is copied.
-    if (in_last != 0 && static_cast<int>(kept) * kBlockTokens <= size_)
+    // The last block kept was full before and is open now: others that share it keep the old one.
+    const bool was_full = in_last != 0 && static_cast<int>(kept) * kBlockTokens <= size_;
+    if (was_full && !pool_->sole_reference(blocks_[kept - 1]))
         blocks_[kept - 1] = copy_of(blocks_[kept - 1], in_last);
     blocks_.resize(kept);
     size_ = tokens;
@@ -67,9 +68,9 @@ int BlockTable::shared_blocks(const BlockTable& other) const {
 }
 
 BlockRef BlockTable::copy_of(const BlockRef& block, int tokens) const {
-    BlockRef copy = pool_->acquire();
-    layout_->copy_head(block->data(), copy->data(), tokens);
-    return copy;
+    return pool_->copy(block, [&](const std::byte* from, std::byte* to) {
+        layout_->copy_head(from, to, tokens);
+    });
 }
 
 }  // namespace skein::model

@@ -18,8 +18,12 @@ int KvLayout::n_kv_heads(int layer) const {
     return first_head_[index + 1] - first_head_[index];
 }
 
-std::size_t KvLayout::half_bytes() const {
+std::size_t KvLayout::scales_offset() const {
     return static_cast<std::size_t>(head_dim_) * kBlockTokens * element_bytes();
+}
+
+std::size_t KvLayout::half_bytes() const {
+    return scales_offset() + (type_ == KvType::int16 ? kBlockTokens * sizeof(float) : 0);
 }
 
 std::size_t KvLayout::block_bytes() const {
@@ -46,12 +50,14 @@ void KvLayout::store(const CpuKernels& kernels, std::byte* block, int layer, int
         std::memcpy(values_at + column * channels, value, channels * sizeof(float));
         return;
     }
-    std::array<std::uint16_t, kLargestHeadDim> half;
-    auto* keys_at = reinterpret_cast<std::uint16_t*>(block + keys(layer, head));
-    auto* values_at = reinterpret_cast<std::uint16_t*>(block + values(layer, head));
-    kernels.to_f16(key, head_dim_, half.data());
-    for (std::size_t d = 0; d < channels; ++d) keys_at[d * kBlockTokens + column] = half[d];
-    kernels.to_f16(value, head_dim_, values_at + column * channels);
+    std::array<std::int16_t, kLargestHeadDim> codes;
+    auto* keys_at = reinterpret_cast<std::int16_t*>(block + keys(layer, head));
+    auto* values_at = reinterpret_cast<std::int16_t*>(block + values(layer, head));
+    auto* key_scales = reinterpret_cast<float*>(block + keys(layer, head) + scales_offset());
+    auto* value_scales = reinterpret_cast<float*>(block + values(layer, head) + scales_offset());
+    kernels.quantize_head(key, head_dim_, codes.data(), key_scales[column]);
+    for (std::size_t d = 0; d < channels; ++d) keys_at[d * kBlockTokens + column] = codes[d];
+    kernels.quantize_head(value, head_dim_, values_at + column * channels, value_scales[column]);
 }
 
 void KvLayout::copy_head(const std::byte* from, std::byte* to, int tokens) const {
@@ -62,7 +68,13 @@ void KvLayout::copy_head(const std::byte* from, std::byte* to, int tokens) const
     for (std::size_t at = 0; at < block_bytes(); at += 2 * half_bytes()) {
         for (std::size_t d = 0; d < channels; ++d)
             std::memcpy(to + at + d * row, from + at + d * row, used);
-        std::memcpy(to + at + half_bytes(), from + at + half_bytes(), used * channels);
+        const std::size_t values_at = at + half_bytes();
+        std::memcpy(to + values_at, from + values_at, used * channels);
+        if (type_ == KvType::f32) continue;
+        const std::size_t scale_bytes = static_cast<std::size_t>(tokens) * sizeof(float);
+        std::memcpy(to + at + scales_offset(), from + at + scales_offset(), scale_bytes);
+        std::memcpy(to + values_at + scales_offset(), from + values_at + scales_offset(),
+                    scale_bytes);
     }
 }
 

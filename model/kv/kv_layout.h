@@ -2,9 +2,11 @@
 // Where the keys and values of 128 tokens lie inside one block of memory.
 //
 //   block  = layer[n_layers]          layer = head[n_kv_heads of that layer]
-//   head   = keys[head_dim][128]  values[128][head_dim]
+//   head   = keys values            keys   = element[head_dim][128] scale[128]?
+//                                   values = element[128][head_dim] scale[128]?
 //
-// Keys are transposed so that scores of 8 tokens are one vector; see CpuKernels::attend.
+// Elements are f32, or int16 codes with an f32 scale for each token. Keys are transposed so that
+// scores of 8 tokens are one vector; see CpuKernels::attend.
 
 #include <cstddef>
 #include <vector>
@@ -27,6 +29,8 @@ class KvLayout {
     /// Offsets inside a block. Requires: valid layer and head.
     std::size_t keys(int layer, int head) const;
     std::size_t values(int layer, int head) const;
+    /// Where the scales lie after the start of keys or values. Requires: int16.
+    std::size_t scales_offset() const;
 
     /// Stores the key and value of one token of one layer and head.
     /// Shapes: key, value [head_dim]. Requires: 0 <= token < 128.

@@ -1,0 +1,321 @@
+// Every table that this CPU can run against the scalar one: equal bits, for sizes around the vector
+// width and for starts that are not aligned.
+
+#include "model/cpu/kernels.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "model/cpu/math.h"
+#include "tests/support/numbers.h"
+
+using namespace skein;
+using namespace skein::model;
+
+namespace {
+
+/// Copies of random numbers at every misalignment, so that `run` sees the same values at
+/// different addresses.
+template <typename Run>
+void compare_elementwise(const Run& run) {
+    for (const CpuKernels* table : available_kernels()) {
+        for (int n = 0; n <= 35; ++n) {
+            for (int shift = 0; shift < 4; ++shift) {
+                CAPTURE(table->name);
+                CAPTURE(n);
+                CAPTURE(shift);
+                test::Numbers numbers(static_cast<std::uint64_t>(n) * 31 + 7);
+                const auto size = static_cast<std::size_t>(n);
+                const auto a = numbers.floats(size + 8, 20.0F);
+                const auto b = numbers.floats(size + 8);
+                auto expected = a;
+                auto got = a;
+                got.insert(got.begin(), static_cast<std::size_t>(shift), 0.0F);
+                run(scalar_kernels(), expected.data(), b.data(), n);
+                run(*table, got.data() + shift, b.data(), n);
+                got.erase(got.begin(), got.begin() + shift);
+                CHECK(test::first_difference(got, expected) == -1);
+            }
+        }
+    }
+}
+
+double softmax_reference(const std::vector<double>& scores, const std::vector<double>& values) {
+    double maximum = -1e300;
+    for (const double s : scores) maximum = std::max(maximum, s);
+    double total = 0;
+    double sum = 0;
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+        total += std::exp(scores[j] - maximum);
+        sum += std::exp(scores[j] - maximum) * values[j];
+    }
+    return sum / total;
+}
+
+/// One block of random keys and values with everything `attend` writes.
+struct AttentionCase {
+    AttentionCase(KvType type, int head_dim, int rows, std::uint64_t seed) : dim(head_dim) {
+        test::Numbers numbers(seed);
+        const auto elements = static_cast<std::size_t>(dim) * kBlockTokens;
+        queries = numbers.floats(static_cast<std::size_t>(rows * dim), 0.3F);
+        key_scales = numbers.floats(kBlockTokens, 1e-4F);
+        value_scales = numbers.floats(kBlockTokens, 1e-4F);
+        for (int r = 0; r < rows; ++r) visible.push_back(1 + numbers.below(kBlockTokens));
+        if (rows > 2) visible[1] = kBlockTokens;
+        if (type == KvType::f32) {
+            f32_keys = numbers.floats(elements);
+            f32_values = numbers.floats(elements);
+            block.keys = reinterpret_cast<const std::byte*>(f32_keys.data());
+            block.values = reinterpret_cast<const std::byte*>(f32_values.data());
+        } else {
+            for (std::size_t i = 0; i < elements; ++i) {
+                keys.push_back(static_cast<std::int16_t>(numbers.below(65535) - 32767));
+                values.push_back(static_cast<std::int16_t>(numbers.below(65535) - 32767));
+            }
+            block.keys = reinterpret_cast<const std::byte*>(keys.data());
+            block.values = reinterpret_cast<const std::byte*>(values.data());
+            block.key_scales = key_scales.data();
+            block.value_scales = value_scales.data();
+        }
+        block.type = type;
+        block.head_dim = dim;
+        block.n_rows = rows;
+        block.queries = queries.data();
+        block.visible = visible.data();
+    }
+    /// maximum, total and weighted of all rows in one list.
+    std::vector<float> run(const CpuKernels& table) {
+        const auto rows = static_cast<std::size_t>(block.n_rows);
+        std::vector<float> out(rows * (2 + static_cast<std::size_t>(dim)), -1.0F);
+        block.maximum = out.data();
+        block.total = out.data() + rows;
+        block.weighted = out.data() + 2 * rows;
+        table.attend(block);
+        return out;
+    }
+    double key(int j, int d) const {
+        const auto at = static_cast<std::size_t>(d * kBlockTokens + j);
+        return block.type == KvType::f32
+                   ? static_cast<double>(f32_keys[at])
+                   : static_cast<double>(keys[at]) *
+                         static_cast<double>(key_scales[static_cast<std::size_t>(j)]);
+    }
+    double value(int j, int d) const {
+        const auto at = static_cast<std::size_t>(j * dim + d);
+        return block.type == KvType::f32
+                   ? static_cast<double>(f32_values[at])
+                   : static_cast<double>(values[at]) *
+                         static_cast<double>(value_scales[static_cast<std::size_t>(j)]);
+    }
+
+    int dim;
+    std::vector<float> queries, key_scales, value_scales, f32_keys, f32_values;
+    std::vector<std::int16_t> keys, values;
+    std::vector<int> visible;
+    AttentionBlock block;
+};
+
+}  // namespace
+
+TEST_SUITE("model/cpu/kernels") {
+    TEST_CASE("tables are found by name and scalar is always there") {
+        CHECK(select_kernels(Isa::scalar).isa == Isa::scalar);
+        CHECK(&select_kernels(Isa::automatic) == available_kernels().back());
+        for (const CpuKernels* table : available_kernels()) CHECK(&select_kernels(table->isa) == table);
+    }
+
+    TEST_CASE("rmsnorm: equal bits") {
+        compare_elementwise([](const CpuKernels& table, float* x, const float* weight, int n) {
+            if (n > 0) table.rmsnorm(x, weight, n, 1e-5F, x);
+        });
+    }
+
+    TEST_CASE("rmsnorm: a row of ones times its weight") {
+        const std::vector<float> ones(48, 1.0F);
+        std::vector<float> out(48);
+        scalar_kernels().rmsnorm(ones.data(), ones.data(), 48, 0.0F, out.data());
+        for (const float value : out) CHECK(value == 1.0F);
+    }
+
+    TEST_CASE("swiglu, add and scale: equal bits") {
+        compare_elementwise([](const CpuKernels& table, float* x, const float* y, int n) {
+            table.swiglu(x, y, n, x);
+        });
+        compare_elementwise(
+            [](const CpuKernels& table, float* x, const float* y, int n) { table.add(x, y, n); });
+        compare_elementwise([](const CpuKernels& table, float* x, const float* y, int n) {
+            table.scale(x, y[0], n);
+        });
+    }
+
+    TEST_CASE("rotations: equal bits, and they keep the length of every pair") {
+        compare_elementwise([](const CpuKernels& table, float* x, const float* angles, int n) {
+            table.rope_interleaved(x, angles, angles + n / 2, n / 2 * 2);
+        });
+        compare_elementwise([](const CpuKernels& table, float* x, const float* angles, int n) {
+            table.rope_half_split(x, angles, angles + n / 2, n / 2 * 2);
+        });
+        const float cosine = 0.6F;
+        const float sine = 0.8F;
+        std::vector<float> x{3.0F, 4.0F};
+        scalar_kernels().rope_interleaved(x.data(), &cosine, &sine, 2);
+        CHECK(x[0] == doctest::Approx(3 * 0.6 - 4 * 0.8));
+        CHECK(x[1] == doctest::Approx(3 * 0.8 + 4 * 0.6));
+    }
+
+    TEST_CASE("quantised rows: equal codes, scales and sums, and half a step of error at most") {
+        for (const CpuKernels* table : available_kernels()) {
+            for (const float size : {1.0F, 1e-3F, 1e5F, 1e-31F, 0.0F}) {
+                CAPTURE(table->name);
+                CAPTURE(size);
+                test::Numbers numbers(3);
+                const int n = 160;
+                auto x = numbers.floats(static_cast<std::size_t>(n), size);
+                x[33] = 0.5F * size;  // a tie or a zero does no harm
+                std::vector<std::int16_t> codes[2];
+                std::vector<float> scales[2];
+                std::vector<float> sums[2];
+                const CpuKernels* tables[2] = {&scalar_kernels(), table};
+                for (int i = 0; i < 2; ++i) {
+                    codes[i].resize(static_cast<std::size_t>(n));
+                    scales[i].resize(5);
+                    sums[i].resize(5);
+                    tables[i]->quantize_row(x.data(), n, codes[i].data(), scales[i].data(),
+                                            sums[i].data());
+                }
+                CHECK(codes[0] == codes[1]);
+                CHECK(test::first_difference(scales[0], scales[1]) == -1);
+                CHECK(test::first_difference(sums[0], sums[1]) == -1);
+                for (std::size_t i = 0; i < x.size() && size > 1e-30F; ++i)
+                    CHECK(std::fabs(static_cast<float>(codes[1][i]) * scales[1][i / 32] - x[i]) <=
+                          0.51F * scales[1][i / 32]);
+            }
+        }
+    }
+
+    TEST_CASE("quantised rows with NaN or infinity: equal codes, no crash") {
+        constexpr float kInfinity = std::numeric_limits<float>::infinity();
+        for (const CpuKernels* table : available_kernels()) {
+            for (const float odd : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+                std::vector<float> x(32, 1.0F);
+                x[5] = odd;
+                std::vector<std::int16_t> codes[2] = {std::vector<std::int16_t>(32),
+                                                      std::vector<std::int16_t>(32)};
+                float scale = 0;
+                float sum = 0;
+                scalar_kernels().quantize_row(x.data(), 32, codes[0].data(), &scale, &sum);
+                table->quantize_row(x.data(), 32, codes[1].data(), &scale, &sum);
+                CHECK(codes[0] == codes[1]);
+            }
+        }
+    }
+
+    TEST_CASE("keys and values: codes of a head and back") {
+        for (const CpuKernels* table : available_kernels()) {
+            for (const int n : {8, 16, 64, 80, 256}) {
+                CAPTURE(table->name);
+                CAPTURE(n);
+                const auto x = test::Numbers(9).floats(static_cast<std::size_t>(n), 50.0F);
+                std::vector<std::int16_t> codes[2];
+                float scales[2] = {0, 0};
+                const CpuKernels* tables[2] = {&scalar_kernels(), table};
+                for (int i = 0; i < 2; ++i) {
+                    codes[i].resize(x.size());
+                    tables[i]->quantize_head(x.data(), n, codes[i].data(), scales[i]);
+                }
+                CHECK(codes[0] == codes[1]);
+                CHECK(scales[0] == scales[1]);
+                std::vector<float> wide(x.size());
+                table->widen(codes[1].data(), n, wide.data());
+                for (std::size_t i = 0; i < x.size(); ++i)
+                    CHECK(std::fabs(wide[i] * scales[1] - x[i]) <= 0.51F * scales[1]);
+            }
+        }
+    }
+
+    TEST_CASE("attention over a block: equal bits for every head size, tile and horizon") {
+        for (const CpuKernels* table : available_kernels()) {
+            for (const KvType type : {KvType::f32, KvType::int16}) {
+                for (const int head_dim : {8, 16, 40, 64, 128}) {
+                    for (int rows = 1; rows <= 9; ++rows) {
+                        CAPTURE(table->name);
+                        CAPTURE(head_dim);
+                        CAPTURE(rows);
+                        AttentionCase one(type, head_dim, rows, static_cast<std::uint64_t>(rows));
+                        CHECK(test::first_difference(one.run(*table), one.run(scalar_kernels())) == -1);
+                    }
+                }
+            }
+        }
+    }
+
+    TEST_CASE("attention: codes read directly and codes widened before give equal bits") {
+        AttentionCase one(KvType::int16, 64, 5, 11);
+        for (const CpuKernels* table : available_kernels()) {
+            const auto direct = one.run(*table);
+            std::vector<float> keys(one.keys.size());
+            std::vector<float> values(one.values.size());
+            table->widen(one.keys.data(), 64 * kBlockTokens, keys.data());
+            table->widen(one.values.data(), 64 * kBlockTokens, values.data());
+            AttentionCase wide(KvType::int16, 64, 5, 11);
+            wide.block.type = KvType::f32;
+            wide.block.keys = reinterpret_cast<const std::byte*>(keys.data());
+            wide.block.values = reinterpret_cast<const std::byte*>(values.data());
+            CHECK(test::first_difference(direct, wide.run(*table)) == -1);
+        }
+    }
+
+    TEST_CASE("attention: the definition agrees with a softmax in double") {
+        for (const KvType type : {KvType::f32, KvType::int16}) {
+            AttentionCase one(type, 32, 4, 21);
+            const auto out = one.run(scalar_kernels());
+            for (int r = 0; r < 4; ++r) {
+                std::vector<double> scores;
+                for (int j = 0; j < one.visible[static_cast<std::size_t>(r)]; ++j) {
+                    double score = 0;
+                    for (int d = 0; d < 32; ++d)
+                        score += static_cast<double>(one.queries[static_cast<std::size_t>(r * 32 + d)]) *
+                                 one.key(j, d);
+                    scores.push_back(score);
+                }
+                for (int d = 0; d < 32; ++d) {
+                    std::vector<double> values;
+                    for (std::size_t j = 0; j < scores.size(); ++j)
+                        values.push_back(one.value(static_cast<int>(j), d));
+                    const auto total = static_cast<double>(out[static_cast<std::size_t>(4 + r)]);
+                    const auto weighted =
+                        static_cast<double>(out[static_cast<std::size_t>(8 + r * 32 + d)]);
+                    CHECK(std::fabs(weighted / total - softmax_reference(scores, values)) < 2e-5);
+                }
+            }
+        }
+    }
+
+    TEST_CASE("folding blocks: equal bits, and the first block is taken as it is") {
+        for (const CpuKernels* table : available_kernels()) {
+            std::vector<float> state[2];
+            float maximum[2];
+            float total[2];
+            const CpuKernels* tables[2] = {&scalar_kernels(), table};
+            for (int i = 0; i < 2; ++i) {
+                test::Numbers numbers(4);
+                state[i].assign(64, 0.0F);
+                maximum[i] = -std::numeric_limits<float>::infinity();
+                total[i] = 0;
+                for (int block = 0; block < 5; ++block) {
+                    const auto weighted = numbers.floats(64, 30.0F);
+                    const float block_maximum = numbers.unit() * 40.0F;
+                    tables[i]->merge(maximum[i], total[i], state[i].data(), block_maximum, 3.5F,
+                                     weighted.data(), 64);
+                    if (block == 0) CHECK(state[i] == weighted);
+                }
+                tables[i]->finish(state[i].data(), total[i], 64, state[i].data());
+            }
+            CHECK(test::first_difference(state[0], state[1]) == -1);
+            CHECK(maximum[0] == maximum[1]);
+            CHECK(total[0] == total[1]);
+        }
+    }
+}

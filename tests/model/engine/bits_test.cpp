@@ -1,0 +1,113 @@
+// Same tokens, same bits: whatever the chunks, threads, instruction set and history.
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "model/engine.h"
+#include "tests/model/engine/engine_fixtures.h"
+#include "tests/support/model_path.h"
+
+using namespace skein;
+using namespace skein::model;
+
+namespace {
+
+/// Logits after each of `lengths` tokens, hashed together; one session grows from one to the next.
+std::uint64_t hash_of_run(const std::shared_ptr<Runtime>& runtime, const Tokens& tokens,
+                          std::span<const int> lengths) {
+    Session session = make_session(runtime, runtime->config().max_context);
+    std::vector<float> all;
+    for (const int length : lengths) {
+        session.sync(std::span(tokens).first(static_cast<std::size_t>(length)));
+        const Logits logits = session.logits();
+        all.insert(all.end(), logits.begin(), logits.end());
+    }
+    return test::hash_of(all);
+}
+
+std::vector<int> every_length(int n) {
+    std::vector<int> lengths;
+    for (int i = 1; i <= n; ++i) lengths.push_back(i);
+    return lengths;
+}
+
+}  // namespace
+
+TEST_SUITE("model/engine/bits") {
+    TEST_CASE("tiny model: one hash for every chunk size, thread count, table and weight type") {
+        const Tokens tokens = test::some_tokens(290, 512);
+        const std::vector<int> lengths{128, 129, 255, 256, 257, 290};
+        for (const char* file : {"model-q4_1.gguf", "model-q8_0.gguf", "model-f16.gguf"}) {
+            for (const KvType kv : {KvType::int16, KvType::f32}) {
+                std::set<std::uint64_t> hashes;
+                for (const CpuKernels* table : available_kernels()) {
+                    for (const int chunk : {1, 7, 128, 512}) {
+                        for (const int threads : {1, 2, 3}) {
+                            EngineOptions options;
+                            options.isa = table->isa;
+                            options.prefill_chunk = chunk;
+                            options.threads = threads;
+                            options.kv = kv;
+                            const auto runtime =
+                                test::open_runtime(test::fixtures() / "llama-tiny" / file, options);
+                            hashes.insert(hash_of_run(runtime, tokens, lengths));
+                        }
+                    }
+                }
+                CAPTURE(file);
+                CHECK(hashes.size() == 1);
+            }
+        }
+    }
+
+    TEST_CASE("tiny model: decoding token by token gives the logits of prefills of every length") {
+        const auto path = test::fixtures() / "llama-tiny" / "model-q4_1.gguf";
+        const Tokens tokens = test::some_tokens(140, 512, 3);
+        const auto runtime = test::open_runtime(path);
+        std::vector<float> fresh;
+        for (const int length : every_length(140)) {
+            Session session = make_session(runtime, 512);
+            session.sync(std::span(tokens).first(static_cast<std::size_t>(length)));
+            const Logits logits = session.logits();
+            fresh.insert(fresh.end(), logits.begin(), logits.end());
+        }
+        Session session = make_session(runtime, 512);
+        std::vector<float> grown;
+        for (const Token token : tokens) {
+            session.decode(token);
+            const Logits logits = session.logits();
+            grown.insert(grown.end(), logits.begin(), logits.end());
+        }
+        CHECK(test::first_difference(fresh, grown) == -1);
+    }
+
+    TEST_CASE("SmolLM2: one hash for chunks 1, 7, 128, 512 and threads 1, 2, 3") {
+        const Tokens tokens = test::some_tokens(140, 49152);
+        const std::vector<int> lengths{100, 128, 129, 140};
+        std::set<std::uint64_t> hashes;
+        for (const int threads : {1, 2, 3}) {
+            for (const int chunk : {1, 7, 128, 512}) {
+                EngineOptions options;
+                options.prefill_chunk = chunk;
+                options.threads = threads;
+                hashes.insert(
+                    hash_of_run(test::open_runtime(test::model_path(), options), tokens, lengths));
+            }
+        }
+        CHECK(hashes.size() == 1);
+    }
+
+    TEST_CASE("SmolLM2: the scalar table gives the same bits on a short prompt") {
+        const Tokens tokens = test::some_tokens(4, 49152);
+        const std::vector<int> lengths{3, 4};
+        std::set<std::uint64_t> hashes;
+        for (const CpuKernels* table : available_kernels()) {
+            EngineOptions options;
+            options.isa = table->isa;
+            hashes.insert(
+                hash_of_run(test::open_runtime(test::model_path(), options), tokens, lengths));
+        }
+        CHECK(hashes.size() == 1);
+    }
+}
