@@ -5,10 +5,9 @@
 
 namespace skein::model {
 
-void expect(bool condition, const char* why, std::source_location where) {
+void expect(bool condition, const char* why, const char* file, int line) {
     if (condition) return;
-    std::fprintf(stderr, "%s:%u: broken invariant in %s: %s\n", where.file_name(),
-                 static_cast<unsigned>(where.line()), where.function_name(), why);
+    std::fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, why);
     std::abort();
 }
 

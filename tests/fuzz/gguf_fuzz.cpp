@@ -1,4 +1,5 @@
-// Any bytes as a GGUF file: parse, read config, vocabulary and tensors; only model::Error may come out.
+// Any bytes as a GGUF file: parse, read config, vocabulary and tensors. Only model::Error may come
+// out.
 #include <cstddef>
 #include <cstdint>
 #include <span>
