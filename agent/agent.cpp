@@ -25,6 +25,7 @@ std::string describe_config(const AgentConfig& config) {
     const RunLimits& limits = config.limits;
     const model::SamplingParams& sampling = config.sampling;
     return boost::json::serialize(boost::json::object{
+        {"instruction", model::to_valid_utf8(config.instruction)},
         {"limits", boost::json::object{{"turns", limits.turns},
                                        {"tool_calls", limits.tool_calls},
                                        {"tokens", limits.tokens},
@@ -81,6 +82,11 @@ void Agent::Impl::say(const std::string& text) {
     message.role = Role::user;
     message.text = text;
     append(format->render(message));
+}
+
+void Agent::Impl::say_from_outside(const std::string& text) {
+    say(text);
+    said.push_back(text);
 }
 
 void Agent::Impl::append(const std::vector<Segment>& segments) {
@@ -158,11 +164,11 @@ Agent::~Agent() {
 }
 
 boost::asio::awaitable<RunResult> Agent::run(std::string task) {
-    auto loop = impl_->loop([this, &task] { impl_->say(task); });
+    auto loop = impl_->loop([this, &task] { impl_->say_from_outside(task); });
     co_return co_await std::move(loop);
 }
 
-void Agent::say(std::string text) { impl_->say(text); }
+void Agent::say(std::string text) { impl_->say_from_outside(text); }
 
 boost::asio::awaitable<Agent::StepResult> Agent::step(TurnOptions options) {
     auto turn = impl_->step(std::move(options));

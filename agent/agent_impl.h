@@ -34,6 +34,7 @@ struct Agent::Impl {
     void begin();
     void open_log();
     void say(const std::string& text);
+    void say_from_outside(const std::string& text);  ///< what a replay has to say again
     void append(const std::vector<Segment>& segments);
     void append_reply(const Completion& reply);
     std::vector<std::pair<Origin, Tokens>> unrecorded() const;
@@ -81,6 +82,7 @@ struct Agent::Impl {
 
     TokenLog log;
     std::size_t recorded = 0;
+    std::vector<std::string> said;  ///< from outside since the last step
     Usage usage;
     Uid trajectory = Uid::make();
     int next_step = 0;

@@ -52,8 +52,9 @@ void Agent::Impl::restore(ResumePoint point) {
         ++usage.turns;
         next_step = std::max(next_step, step.sequence + 1);
     }
-    take(point.tail);
+    // The next step's delta covers the tail too: a step holds all that came since the one before.
     recorded = log.size();
+    take(point.tail);
     for (const ToolCallRecord& call : point.calls) {
         if (was_run(call.result)) ++usage.tool_calls;
     }

@@ -137,12 +137,14 @@ boost::asio::awaitable<Agent::Impl::Query> Agent::Impl::query(TurnOptions option
     if (!options.force_call.empty()) {
         request.grammar = format->call_grammar(options.force_call);
         record.grammar = describe_grammar(options.force_call);
+        for (const tools::ToolSpec* spec : options.force_call) record.forced.push_back(spec->name);
     }
     append(format->open_reply());
     record.uid = Uid::make();
     record.trajectory = trajectory;
     record.sequence = next_step;
     record.delta = unrecorded();
+    record.said = std::exchange(said, {});
     record.sampling = config.sampling;
     record.began_ms = unix_ms();
 

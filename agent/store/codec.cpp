@@ -25,13 +25,13 @@ void put_varint(Bytes& out, std::uint64_t value) {
 std::uint64_t take_varint(std::string_view& in) {
     std::uint64_t value = 0;
     for (int shift = 0; shift < 35; shift += 7) {
-        if (in.empty()) throw Error("store: token blob ends inside a number");
+        if (in.empty()) throw Error("store: a blob ends inside a number");
         const auto byte = static_cast<std::uint8_t>(in.front());
         in.remove_prefix(1);
         value |= std::uint64_t{byte & 0x7FU} << shift;
         if (byte < 0x80) return value;
     }
-    throw Error("store: token blob holds a number above 2^35");
+    throw Error("store: a blob holds a number above 2^35");
 }
 
 }  // namespace
@@ -103,6 +103,28 @@ std::vector<float> decode_floats(std::string_view stored) {
     std::vector<float> values(raw.size() / sizeof(float));
     if (!raw.empty()) std::memcpy(values.data(), raw.data(), raw.size());
     return values;
+}
+
+Bytes encode_strings(std::span<const std::string> texts) {
+    Bytes raw;
+    for (const std::string& text : texts) {
+        put_varint(raw, text.size());
+        raw += text;
+    }
+    return compress(raw);
+}
+
+std::vector<std::string> decode_strings(std::string_view stored) {
+    const Bytes raw = decompress(stored);
+    std::string_view in = raw;
+    std::vector<std::string> texts;
+    while (!in.empty()) {
+        const std::uint64_t length = take_varint(in);
+        if (length > in.size()) throw Error("store: a text is longer than its blob");
+        texts.emplace_back(in.substr(0, length));
+        in.remove_prefix(length);
+    }
+    return texts;
 }
 
 Bytes encode_origins(std::span<const std::pair<Origin, std::size_t>> runs) {

@@ -2,6 +2,7 @@
 // Bytes of the store's blob columns.
 //
 //   tokens     := varint(id)*                     LEB128, ids are non-negative
+//   strings    := (length:varint byte*)*
 //   origins    := (origin:u8 length:varint)*      runs over the tokens of a segment
 //   logprobs   := f32 little-endian *             one a token
 //   compressed := codec:u8 payload                0 = as it is, 1 = zstd frame
@@ -33,6 +34,10 @@ Tokens decode_tokens(std::string_view stored);
 
 Bytes encode_floats(std::span<const float> values);
 std::vector<float> decode_floats(std::string_view stored);
+
+/// Texts as raw bytes; users may say what is not valid UTF-8.
+Bytes encode_strings(std::span<const std::string> texts);
+std::vector<std::string> decode_strings(std::string_view stored);
 
 /// Origins of consecutive tokens as runs; neighbours with the same origin stay separate runs when
 /// they were separate segments, because segment borders are part of the record.

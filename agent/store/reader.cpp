@@ -219,7 +219,7 @@ std::vector<StoredStep> Reader::steps(const Uid& trajectory) const {
             r.reply.origins.insert(r.reply.origins.end(), tokens.size(), origin);
         }
         r.closing = impl_->segment(query.getColumn(4).getInt64());
-        r.said = strings(query.getColumn(5).getString());
+        r.said = decode_strings(bytes(query.getColumn(5)));
         r.forced = strings(query.getColumn(6).getString());
         r.text = bytes(query.getColumn(7));
         r.reply.logprobs = decode_floats(bytes(query.getColumn(8)));
@@ -241,14 +241,20 @@ std::vector<StoredStep> Reader::steps(const Uid& trajectory) const {
 }
 
 TokenLog Reader::token_log(const Uid& trajectory) const {
-    SQLite::Statement query(*impl_->db, "SELECT id FROM segment WHERE trajectory=? ORDER BY id");
+    SQLite::Statement query(*impl_->db,
+                            "SELECT delta_segment,reply_segment,closing_segment FROM step"
+                            " WHERE trajectory=? ORDER BY sequence");
     bind_uid(query, 1, trajectory);
     TokenLog log;
     while (query.executeStep()) {
-        for (const auto& [origin, tokens] : impl_->segment(query.getColumn(0).getInt64())) {
-            log.append(origin, tokens);
+        for (int column = 0; column < 3; ++column) {
+            for (const auto& [origin, tokens] :
+                 impl_->segment(query.getColumn(column).getInt64())) {
+                log.append(origin, tokens);
+            }
         }
     }
+    for (const auto& [origin, tokens] : tail(trajectory)) log.append(origin, tokens);
     return log;
 }
 

@@ -261,7 +261,9 @@ void ReplayRecorder::record_event(const std::optional<Uid>& trajectory, std::str
 void ReplayRecorder::finish_trajectory(const Uid&, ExitStatus status,
                                        std::string_view final_message,
                                        std::span<const std::pair<Origin, Tokens>> tail) {
-    const bool ended_before = stored_.status != "running";
+    // A cancelled run was interrupted and is being continued, like one that was killed.
+    const bool ended_before =
+        stored_.status != "running" && !(live_ != nullptr && stored_.status == "cancelled");
     if (!ended_before) {
         if (live_ != nullptr && !state_.difference()) {
             live_->finish_trajectory(stored_.record.uid, status, final_message, tail);

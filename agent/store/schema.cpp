@@ -41,7 +41,7 @@ CREATE TABLE step(
   sequence INTEGER NOT NULL, delta_segment INTEGER NOT NULL REFERENCES segment(id),
   reply_segment INTEGER NOT NULL REFERENCES segment(id),
   closing_segment INTEGER NOT NULL REFERENCES segment(id),
-  said TEXT NOT NULL, forced TEXT NOT NULL, text BLOB NOT NULL, logprobs BLOB NOT NULL,
+  said BLOB NOT NULL, forced TEXT NOT NULL, text BLOB NOT NULL, logprobs BLOB NOT NULL,
   logprob_kind TEXT NOT NULL, sampler_id INTEGER NOT NULL REFERENCES sampler(id),
   rng_position INTEGER NOT NULL, grammar TEXT NOT NULL, finish TEXT NOT NULL, error TEXT NOT NULL,
   reused_tokens INTEGER NOT NULL, evaluated_tokens INTEGER NOT NULL, prefill_s REAL NOT NULL,

@@ -3,8 +3,9 @@
 //
 // One file a run directory. `application_id` 0x736B656E ("sken"), `user_version` = kSchemaVersion.
 // All tables are STRICT. Text columns are always valid UTF-8; raw bytes are in blob columns.
-// Uids are 16-byte, time-ordered. A token is stored once: `segment` rows of a trajectory, in order
-// of id, concatenate to its TokenLog.  One connection writes and checkpoints; readers only read.
+// Uids are 16-byte, time-ordered. A trajectory's TokenLog is its steps' segments
+// (delta, reply, closing) in order, then the segments after the last step.
+// One connection writes and checkpoints; readers only read.
 
 #include <SQLiteCpp/Database.h>
 

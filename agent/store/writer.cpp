@@ -270,7 +270,7 @@ void Writer::record_step(const StepRecord& r) {
             " VALUES(?,?,?,?,?,?,?,?,?,?,'raw',?,?,?,?,?,?,?,?,?,?,?)")
             .blob(raw(r.uid)).blob(raw(r.trajectory)).integer(r.sequence)
             .integer(delta).integer(sampled).integer(closing)
-            .text(json_array(r.said)).text(json_array(r.forced)).blob(r.text)
+            .blob(encode_strings(r.said)).text(json_array(r.forced)).blob(r.text)
             .blob(encode_floats(r.reply.logprobs)).integer(sampler)
             .integer(static_cast<std::int64_t>(r.reply.rng_position)).text(r.grammar)
             .text(to_string(r.reply.finish)).text(r.reply.error)

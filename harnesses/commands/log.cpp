@@ -60,7 +60,7 @@ boost::json::object step_json(const store::StoredStep& step) {
             {"shown", model::to_valid_utf8(call.shown)}});
     }
     boost::json::array said;
-    for (const std::string& text : step.record.said) said.emplace_back(text);
+    for (const std::string& text : step.record.said) said.emplace_back(model::to_valid_utf8(text));
     return {{"step", step.record.sequence},
             {"said", said},
             {"text", model::to_valid_utf8(step.record.text)},
@@ -70,7 +70,7 @@ boost::json::object step_json(const store::StoredStep& step) {
 }
 
 void print_step(const store::StoredStep& step) {
-    for (const std::string& text : step.record.said) fmt::print("  user> {}\n", text);
+    for (const std::string& text : step.record.said) fmt::print("  user> {}\n", model::to_valid_utf8(text));
     fmt::print("  model[{}, {} tokens, {}]> {}\n", step.record.sequence,
                step.record.reply.tokens.size(), agent::to_string(step.record.reply.finish),
                model::to_valid_utf8(step.record.text));

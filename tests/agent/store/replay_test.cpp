@@ -67,7 +67,9 @@ TEST_SUITE("agent/store/replay") {
             CHECK(report.status == PlaybackReport::Status::diverged);
             return report.first_divergence;
         };
-        CHECK(diverges("UPDATE step SET said='[\"something else\"]' WHERE sequence=0")
+        const std::vector<std::string> other = {"something else"};
+        CHECK(diverges("UPDATE step SET said=x'" + to_hex(encode_strings(other)) +
+                       "' WHERE sequence=0")
                   .find("step 0, prompt") != std::string::npos);
         CHECK(diverges("UPDATE tool_call SET arguments=CAST('{\"text\": \"two\"}' AS BLOB) "
                        "WHERE sequence=0 AND step=(SELECT uid FROM step WHERE sequence=0)")
