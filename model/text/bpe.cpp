@@ -71,7 +71,8 @@ Bpe::Bpe(const Vocabulary& vocabulary)
     }
     merges_.reserve(vocabulary.merges.size());
     for (std::size_t rank = 0; rank < vocabulary.merges.size(); ++rank) {
-        const auto& [left, right] = vocabulary.merges[rank];
+        const std::string& left = vocabulary.merges[rank].first;
+        const std::string& right = vocabulary.merges[rank].second;
         const auto token_of = [&](const std::string& text, const char* role) {
             const auto found = token_of_text_.find(text);
             if (found != token_of_text_.end()) return found->second;
