@@ -7,6 +7,7 @@
 
 #include "agent/store/error.h"
 #include "harnesses/config/config.h"
+#include "harnesses/interrupt.h"
 #include "harnesses/paths.h"
 #include "model/error.h"
 #include "sandbox/sandbox.h"
@@ -18,7 +19,10 @@ namespace {
 ExitCode report(const std::exception& error, bool json) {
     ExitCode code = ExitCode::internal_error;
     const char* kind = "internal error";
-    if (dynamic_cast<const UsageError*>(&error) || dynamic_cast<const ConfigError*>(&error)) {
+    if (const auto* interrupted = dynamic_cast<const Interrupted*>(&error)) {
+        code = static_cast<ExitCode>(128 + interrupted->signal_number);
+        kind = "stopped";
+    } else if (dynamic_cast<const UsageError*>(&error) || dynamic_cast<const ConfigError*>(&error)) {
         code = ExitCode::usage_error;
         kind = "error";
     } else if (dynamic_cast<const sandbox::Error*>(&error)) {

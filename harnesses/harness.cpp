@@ -113,7 +113,8 @@ std::unique_ptr<agent::LanguageModel> load_model(const ModelSettings& settings,
     auto engine = model::Engine::load(path, options);
     progress.say(fmt::format("model {}, {} threads, {}", path.string(), engine->threads(),
                              engine->numerics_version()));
-    return std::make_unique<agent::LocalModel>(std::move(engine), settings.max_context);
+    return std::make_unique<agent::LocalModel>(
+        std::move(engine), agent::LocalModelOptions{.max_context = settings.max_context});
 }
 
 const AgentSettings& agent_settings(const HarnessConfig& config, const std::string& name) {

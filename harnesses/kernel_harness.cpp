@@ -11,6 +11,7 @@
 #include "harnesses/interrupt.h"
 #include "harnesses/kernel_opt/kernel_run.h"
 #include "harnesses/kernel_opt/report.h"
+#include "harnesses/kernel_opt/task_check.h"
 
 namespace skein::harnesses {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "harnesses/cli.h"
 #include "harnesses/config/config.h"
-#include "harnesses/kernel_opt/task.h"
+#include "harnesses/kernel_opt/task_check.h"
 
 namespace skein::harnesses {
 namespace {
