@@ -65,13 +65,13 @@ std::set<std::string> decimals(double low, double high, std::size_t longest) {
     for (int n = -99999; n <= 99999; ++n) {
         for (int digits = 0; digits <= 4; ++digits) {
             if (digits > 0 && n % 10 == 0) continue;  // a shorter text says the same
-            std::string text = std::to_string(std::abs(n));
-            if (digits > 0) {
-                const auto width = static_cast<std::size_t>(digits) + 1;
-                if (text.size() < width) text.insert(0, width - text.size(), '0');
-                text.insert(text.size() - static_cast<std::size_t>(digits), ".");
-            }
-            if (n < 0) text.insert(0, "-");
+            std::string all = std::to_string(std::abs(n));
+            const auto width = static_cast<std::size_t>(digits) + 1;
+            if (all.size() < width) all = std::string(width - all.size(), '0').append(all);
+            const std::size_t whole = all.size() - static_cast<std::size_t>(digits);
+            std::string text(n < 0 ? "-" : "");
+            text.append(all, 0, whole);
+            if (digits > 0) text.append(".").append(all, whole);
             const double value = std::stod(text);
             if (text.size() <= longest && value >= low && value <= high) texts.insert(text);
         }
@@ -324,7 +324,7 @@ TEST_CASE("grammar: what no text could match, and what is too large, is refused"
 TEST_CASE("grammar: a text that can be read in too many ways is an error, not a hang") {
     auto state = state_of([](Builder& b) {
         std::vector<Node> alternatives;
-        for (int i = 0; i < 5000; ++i) alternatives.push_back(b.literal("a" + std::to_string(i)));
+        for (int i = 0; i < 5000; ++i) alternatives.push_back(b.literal(std::string("a").append(std::to_string(i))));
         return b.any_of(alternatives);
     });
     CHECK_THROWS_WITH_AS(state.advance("a"), doctest::Contains("more than 4096 ways"), Error);
