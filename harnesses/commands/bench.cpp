@@ -21,15 +21,11 @@ struct BenchFlags {
     std::vector<int> depths = {0};
 };
 
-struct BenchRow {
-    std::string work;  ///< "pp512@0": 512 prompt tokens after 0; "tg64@0": 64 single tokens after 0
-    double ours = 0, peer = 0;
-};
-
 boost::json::object roof_json(const model::MachineRoof& roof) {
-    return {{"read_gb_per_s", roof.read_gb_per_s},
-            {"f32_gflop_per_s", roof.f32_gflop_per_s},
-            {"threads", roof.threads}};
+    return {{"threads", roof.threads},
+            {"read_gb_per_s", roof.read_gb_per_s},
+            {"fma_f32_gflop_per_s", roof.fma_f32_gflop_per_s},
+            {"madd_int16_gop_per_s", roof.madd_int16_gop_per_s}};
 }
 
 std::shared_ptr<const model::Engine> load(const BenchFlags& flags) {
@@ -75,23 +71,26 @@ boost::json::value read_peer(const std::string& file) {
     return report;
 }
 
+double share_of(double figure, double roof) { return roof > 0 ? figure / roof : 0; }
+
 ExitCode bench(const CliContext& context, const BenchFlags& flags) {
     boost::json::value peer;
     if (!flags.peer_json.empty()) peer = read_peer(flags.peer_json);
     const auto engine = load(flags);
-    const model::MachineRoof roof = model::machine_roof();
+    const model::MachineRoof roof = model::machine_roof(engine->threads());
     boost::json::array rows;
     if (!context.json) {
-        fmt::print("{} on {} threads, {}; roof {:.1f} GB/s read, {:.0f} GFLOP/s f32\n",
+        fmt::print("{} on {} threads, {}; roof {:.1f} GB/s read, {:.0f} GOP/s int16\n",
                    engine->path().filename().string(), engine->threads(),
-                   engine->numerics_version(), roof.read_gb_per_s, roof.f32_gflop_per_s);
+                   engine->numerics_version(), roof.read_gb_per_s, roof.madd_int16_gop_per_s);
         fmt::print("{:<12} {:>12} {:>20} {:>10} {:>14} {:>8}\n", "work", "tokens/s", "min - max",
                    "of roof", "peer tokens/s", "ratio");
     }
     for (const int depth : flags.depths) {
         const model::SpeedReport speed = model::measure_speed(
-            *engine, {flags.prompt, flags.decode, flags.repetitions, depth});
-        const auto add = [&](const std::string& kind, int n, const model::Speed& s, double share) {
+            *engine, {flags.prompt, flags.decode, depth, flags.repetitions});
+        // "pp512@0": 512 prompt tokens after 0; "tg64@0": 64 single tokens after 0.
+        const auto add = [&](const std::string& kind, int n, const model::Spread& s, double share) {
             const double other = peer.is_null() ? 0 : peer_figure(peer, kind, n, depth);
             const std::string work = fmt::format("{}{}@{}", kind, n, depth);
             boost::json::object row{{"work", work}, {"ours", s.median}, {"min", s.min},
@@ -108,8 +107,10 @@ ExitCode bench(const CliContext& context, const BenchFlags& flags) {
                        other > 0 ? fmt::format("{:.1f}", other) : "-",
                        other > 0 ? fmt::format("{:.2f}", s.median / other) : "-");
         };
-        add("pp", flags.prompt, speed.prefill, speed.prefill_share_of_roof);
-        add("tg", flags.decode, speed.decode, speed.decode_share_of_roof);
+        add("pp", flags.prompt, speed.prefill_tokens_per_s,
+            share_of(speed.prefill_gflop_per_s, roof.madd_int16_gop_per_s));
+        add("tg", flags.decode, speed.decode_tokens_per_s,
+            share_of(speed.decode_gb_per_s, roof.read_gb_per_s));
     }
     if (context.json) print_json({{"rows", rows}, {"roof", roof_json(roof)}});
     return ExitCode::done;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
+#include <thread>
 
 #include "harnesses/cli.h"
 #include "harnesses/paths.h"
@@ -27,7 +29,9 @@ boost::json::array models_found() {
 ExitCode doctor(const CliContext& context) {
     auto sandbox = sandbox::make_linux_sandbox();
     const sandbox::ProbeReport& probe = sandbox->probe();
-    const model::MachineRoof roof = model::machine_roof();
+    const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const model::MachineRoof roof = model::machine_roof(threads);
+    const std::string isa = roof.madd_int16_gop_per_s > 0 ? "avx2" : "scalar";
     const auto models = models_found();
     const bool isolated = probe.level == sandbox::Level::full;
 
@@ -45,16 +49,17 @@ ExitCode doctor(const CliContext& context) {
                                              {"layers", layers}}},
              {"engine",
               boost::json::object{
-                  {"isa", model::best_isa_name()},
+                  {"isa", isa},
                   {"roof", boost::json::object{{"read_gb_per_s", roof.read_gb_per_s},
-                                               {"f32_gflop_per_s", roof.f32_gflop_per_s},
+                                               {"fma_f32_gflop_per_s",
+                                                roof.fma_f32_gflop_per_s},
                                                {"threads", roof.threads}}}}},
              {"devices", boost::json::array{}},
              {"models", models}});
     } else {
         fmt::print("sandbox level: {}\n", sandbox::to_string(probe.level));
         fmt::print("engine: {}, {} threads, {:.1f} GB/s read, {:.0f} GFLOP/s f32\n",
-                   model::best_isa_name(), roof.threads, roof.read_gb_per_s, roof.f32_gflop_per_s);
+                   isa, roof.threads, roof.read_gb_per_s, roof.fma_f32_gflop_per_s);
         for (const auto& item : models) {
             fmt::print("model: {}\n", std::string(item.at("path").as_string()));
         }

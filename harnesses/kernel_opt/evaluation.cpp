@@ -112,7 +112,7 @@ Evaluation Journal::record(Evaluation evaluation, std::string_view source,
     writer_->record_event(std::nullopt, "evaluation", text);
     const Verdict& verdict = evaluation.verdict;
     writer_->record_reward({"evaluation", episode, std::string(to_string(evaluation.arm)),
-                            verdict.ok() ? verdict.speedup : 0.0, std::string(kVerifier),
+                            verdict.timed() ? verdict.speedup : 0.0, std::string(kVerifier),
                             boost::json::serialize(to_json(verdict, false))});
     writer_->flush();
     const boost::json::value parsed = boost::json::parse(text);

@@ -66,7 +66,7 @@ int recorded_stop(const KernelRunRecord& record, const std::string& task) {
 }
 
 std::string short_form(const Evaluation& e) {
-    return e.verdict.ok() ? fmt::format("{} {:.2f} x", e.proposer, e.verdict.speedup)
+    return e.verdict.timed() ? fmt::format("{} {:.2f} x", e.proposer, e.verdict.speedup)
                           : fmt::format("{} {}", e.proposer, to_string(e.verdict.status));
 }
 

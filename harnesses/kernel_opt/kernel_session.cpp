@@ -98,7 +98,7 @@ int KernelSession::count(Arm arm) const {
 const Evaluation* KernelSession::best(Arm arm, std::string_view proposer) const {
     const Evaluation* best = nullptr;
     for (const Evaluation& e : evaluations_) {
-        if (e.arm != arm || !e.verdict.ok()) continue;
+        if (e.arm != arm || !e.verdict.timed()) continue;
         if (!proposer.empty() && e.proposer != proposer) continue;
         if (best == nullptr || e.verdict.speedup > best->verdict.speedup) best = &e;
     }
@@ -109,8 +109,8 @@ std::vector<Observation> KernelSession::observations(Arm arm) const {
     std::vector<Observation> list;
     for (const Evaluation& e : evaluations_) {
         if (e.arm != arm || e.configuration.empty()) continue;
-        const bool usable = e.verdict.ok() && e.verdict.speedup > 0;
-        list.push_back({e.configuration, usable ? std::log(e.verdict.speedup) : kFailedLogSpeedup});
+        const bool timed = e.verdict.timed();
+        list.push_back({e.configuration, timed ? std::log(e.verdict.speedup) : kFailedLogSpeedup});
     }
     return list;
 }

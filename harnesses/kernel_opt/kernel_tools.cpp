@@ -19,7 +19,7 @@ const Evaluation* best_so_far(const KernelSession& session) { return session.bes
 
 tools::ToolResult result_of(const Evaluation& evaluation) {
     tools::ToolResult result;
-    result.status = evaluation.verdict.ok() ? tools::ToolStatus::ok : tools::ToolStatus::failed;
+    result.status = evaluation.verdict.timed() ? tools::ToolStatus::ok : tools::ToolStatus::failed;
     result.text = describe_for_model(evaluation);
     result.details = to_json(evaluation.verdict, false);
     return result;
@@ -231,7 +231,7 @@ std::unique_ptr<tools::Tool> make_kernel_submit_tool(const KernelSession& sessio
 
 std::string describe_for_model(const Evaluation& evaluation) {
     const Verdict& verdict = evaluation.verdict;
-    if (!verdict.ok()) {
+    if (!verdict.timed()) {
         return fmt::format("{}: {}\n", to_string(verdict.status), verdict.message);
     }
     return fmt::format("correct, {:.2f} x the anchor ({:.2f} to {:.2f}), {:.0f} % of the limit\n",

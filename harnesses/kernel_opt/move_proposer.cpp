@@ -39,7 +39,7 @@ std::string MoveProposer::news() const {
     for (std::size_t i = told_; i < all.size(); ++i) {
         if (all[i].arm != Arm::main || all[i].proposer == "model") continue;
         text += describe(generator, all[i].configuration) + ": " +
-                (all[i].verdict.ok() ? fmt::format("{:.2f} x", all[i].verdict.speedup)
+                (all[i].verdict.timed() ? fmt::format("{:.2f} x", all[i].verdict.speedup)
                                      : std::string(to_string(all[i].verdict.status))) +
                 "\n";
     }
@@ -53,10 +53,13 @@ boost::asio::awaitable<void> MoveProposer::propose() {
         co_return;
     }
     const KernelGenerator& generator = *session_.generator();
-    std::string text = news();
-    if (!text.empty()) text = "Tried since:\n" + text;
-    text += "Best: " + describe(generator, offer_.from) + "\nLegal moves:";
-    for (const Move& move : offer_.moves) text += " " + move_name(generator, move);
+    const std::string tried = news();
+    std::string text = fmt::format("{}{}Best: {}\nLegal moves:", tried.empty() ? "" : "Tried since:\n",
+                                   tried, describe(generator, offer_.from));
+    for (const Move& move : offer_.moves) {
+        text += ' ';
+        text += move_name(generator, move);
+    }
     told_ = session_.evaluations().size();
     agent_->say(std::move(text));
     const tools::ToolSpec spec = try_spec(generator, offer_.moves);

@@ -110,7 +110,7 @@ awaitable<void> time_flags(KernelSession& session, TaskResult& result) {
             auto pending =
                 session.evaluate_source(std::move(candidate), "flags", Arm::flags, Stage::time);
             const Evaluation evaluation = co_await std::move(pending);
-            if (evaluation.verdict.ok()) {
+            if (evaluation.verdict.timed()) {
                 result.flags_only = std::max(result.flags_only, evaluation.verdict.speedup);
             }
         }
@@ -121,7 +121,7 @@ awaitable<void> time_flags(KernelSession& session, TaskResult& result) {
 std::vector<Evaluation> leaders(const KernelSession& session, Arm arm, std::size_t limit) {
     std::vector<Evaluation> list;
     for (const Evaluation& e : session.evaluations()) {
-        if (e.arm == arm && e.verdict.ok()) list.push_back(e);
+        if (e.arm == arm && e.verdict.timed()) list.push_back(e);
     }
     std::stable_sort(list.begin(), list.end(), [](const Evaluation& a, const Evaluation& b) {
         return a.verdict.speedup > b.verdict.speedup;
@@ -136,10 +136,22 @@ std::vector<Evaluation> leaders(const KernelSession& session, Arm arm, std::size
     return distinct;
 }
 
+/// Times a program as a finalist; a noisy timing is repeated, because a neighbour may have gone.
+awaitable<Evaluation> time_finalist(KernelSession& session, Candidate program,
+                                    std::string proposer) {
+    constexpr int kTries = 3;
+    Evaluation evaluation;
+    for (int i = 0; i < kTries; ++i) {
+        auto pending = session.evaluate_source(program, proposer, Arm::final, Stage::final);
+        evaluation = co_await std::move(pending);
+        if (evaluation.verdict.status != VerdictStatus::noisy) break;
+    }
+    co_return evaluation;
+}
+
 awaitable<Evaluation> retime(KernelSession& session, Evaluation candidate) {
     Candidate program{session.source_of(candidate), candidate.flags};
-    auto pending =
-        session.evaluate_source(std::move(program), candidate.proposer, Arm::final, Stage::final);
+    auto pending = time_finalist(session, std::move(program), candidate.proposer);
     Evaluation evaluation = co_await std::move(pending);
     evaluation.configuration = std::move(candidate.configuration);
     co_return evaluation;
@@ -148,9 +160,9 @@ awaitable<Evaluation> retime(KernelSession& session, Evaluation candidate) {
 /// The anchor graded like a finalist: what the machine's noise looks like today.
 awaitable<Evaluation> time_anchor(KernelSession& session, TaskResult& result) {
     Candidate anchor{session.task().anchor_source, {}};
-    auto pending = session.evaluate_source(std::move(anchor), "anchor", Arm::final, Stage::final);
+    auto pending = time_finalist(session, std::move(anchor), "anchor");
     Evaluation evaluation = co_await std::move(pending);
-    if (evaluation.verdict.ok()) {
+    if (evaluation.verdict.timed()) {
         result.noise_low = evaluation.verdict.speedup_low;
         result.noise_high = evaluation.verdict.speedup_high;
     }
@@ -166,13 +178,13 @@ awaitable<void> decide(KernelSession& session, const OptimiseOptions& options, T
          leaders(session, Arm::main, static_cast<std::size_t>(options.finalists))) {
         auto pending = retime(session, std::move(candidate));
         Evaluation timed = co_await std::move(pending);
-        if (!timed.verdict.ok()) continue;
+        if (!timed.verdict.timed()) continue;
         if (!winner || timed.verdict.speedup > winner->verdict.speedup) winner = std::move(timed);
     }
     for (Evaluation& candidate : leaders(session, Arm::random, 1)) {
         auto pending = retime(session, std::move(candidate));
         const Evaluation timed = co_await std::move(pending);
-        if (timed.verdict.ok()) result.random_control = timed.verdict.speedup;
+        if (timed.verdict.timed()) result.random_control = timed.verdict.speedup;
     }
     if (!winner) winner = std::move(anchor);
     result.winner = winner->verdict;
@@ -183,7 +195,7 @@ awaitable<void> decide(KernelSession& session, const OptimiseOptions& options, T
                                     ? std::string()
                                     : describe(*session.generator(), winner->configuration);
     // No smaller gain is claimed than what the anchor gains over itself.
-    result.improved = winner->verdict.ok() && winner->proposer != "anchor" &&
+    result.improved = winner->verdict.timed() && winner->proposer != "anchor" &&
                       winner->verdict.speedup_low > std::max(1.0, result.noise_high);
 }
 

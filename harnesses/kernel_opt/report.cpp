@@ -84,7 +84,7 @@ std::string summary_row(const TaskResult& r) {
         "<td class='n'>{4:.2f} – {5:.2f}</td><td class='n'>{6}</td><td class='n'>{7:.2f} x</td>"
         "<td class='n'>{8:.0f} %</td><td class='n'>{9} + {10}</td><td>{11}</td></tr>\n",
         escape(r.id), r.control ? " (control)" : "",
-        r.improved ? "faster" : (r.winner.ok() ? "no gain" : to_string(r.winner.status)),
+        r.improved ? "faster" : (r.winner.timed() ? "no gain" : to_string(r.winner.status)),
         r.winner.speedup, r.winner.speedup_low, r.winner.speedup_high,
         r.random_control ? fmt::format("{:.2f} x", *r.random_control) : "–", r.flags_only,
         100 * r.winner.limit_fraction, r.evaluations, r.control_evaluations,
@@ -125,7 +125,7 @@ std::vector<CurvePoint> best_so_far(const TaskResult& task, Arm arm, std::string
         if (e.arm != arm) continue;
         ++n;
         if (!proposer.empty() && e.proposer != proposer) continue;
-        if (!e.verdict.ok() || e.verdict.speedup <= best) continue;
+        if (!e.verdict.timed() || e.verdict.speedup <= best) continue;
         best = e.verdict.speedup;
         points.push_back({n, best});
     }

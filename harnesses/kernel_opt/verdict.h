@@ -37,6 +37,10 @@ struct Verdict {
     std::string candidate_sha256;
     double seconds_compile = 0, seconds_check = 0, seconds_time = 0;
     bool ok() const { return status == VerdictStatus::ok; }
+    /// Correct and timed, if only roughly: good enough to guide a search, with its wide interval.
+    bool timed() const {
+        return (ok() || status == VerdictStatus::noisy) && speedup > 0;
+    }
 };
 
 boost::json::object to_json(const Verdict& verdict, bool with_samples);
