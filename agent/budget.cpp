@@ -52,7 +52,6 @@ std::int64_t results_allowance(const RunLimits& limits, const Spent& spent) {
 std::string budget_notice(const RunLimits& limits, const Spent& spent) {
     std::string parts;
     bool low = false;
-    bool limited = false;
     const auto add = [&](std::string_view what, std::int64_t limit, std::int64_t used) {
         const std::int64_t left = std::max<std::int64_t>(0, limit - used);
         if (!parts.empty()) parts += ", ";
@@ -64,17 +63,12 @@ std::string budget_notice(const RunLimits& limits, const Spent& spent) {
     if (limits.output_tokens > 0) {
         add("output tokens", limits.output_tokens, spent.usage.sampled_tokens);
     }
-    limited = !parts.empty();
+    const bool limited = !parts.empty();
     const std::int64_t window =
         limits.tokens > 0 ? std::min(limits.tokens, spent.context_window) : spent.context_window;
     add("context tokens", window, spent.context_tokens);
-    // Time is named only when it is short, and without figures: a clock in the prompt would make
-    // every run different.
-    const bool late = limits.wall_time.count() > 0 &&
-                      (limits.wall_time - spent.elapsed) * 5 < limits.wall_time;
-    if (late) parts += ", less than a fifth of the time";
     const bool regular = limited && spent.usage.turns % kBudgetNoticeTurns == 0;
-    if (!low && !late && !regular) return {};
+    if (!low && !regular) return {};
     return fmt::format("\n[left: {}]", parts);
 }
 

@@ -29,7 +29,8 @@ std::optional<ExitStatus> exhausted(const RunLimits& limits, const Spent& spent)
 int reply_allowance(const RunLimits& limits, const Spent& spent);
 /// Tokens the results of a turn may have so that another reply still fits; may be negative.
 std::int64_t results_allowance(const RunLimits& limits, const Spent& spent);
-/// One line for the model, or empty when there is nothing to say this turn.
+/// One line for the model, or empty when there is nothing to say this turn. Time is left out: a
+/// clock in the prompt would make every run, and every replay, a different one.
 std::string budget_notice(const RunLimits& limits, const Spent& spent);
 
 }  // namespace skein::agent

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <thread>
 
 #include "tests/agent/agent_fixture.h"
@@ -40,7 +41,7 @@ TEST_SUITE("agent/text_stream") {
         auto stream = std::make_shared<TextStream>(
             [&](const AgentEvent& event) { shown.push_back(std::get<TextDelta>(event).text); },
             *tokenizer, std::vector<Token>{}, context.get_executor());
-        for (const Token token : {'o', 'k', 0xF0, 0x9F}) stream->push(token);
+        for (const Token token : Tokens{'o', 'k', 0xF0, 0x9F}) stream->push(token);
         context.run();
         CHECK(shown == std::vector<std::string>{"ok"});
         stream->finish();

@@ -183,7 +183,8 @@ TEST_SUITE("agent/chat/call_parser") {
     TEST_CASE("call_parser: any bytes give a result whose parts come from the reply") {
         const unsigned seed = 20261130;
         CAPTURE(seed);
-        std::mt19937 random(seed);
+        std::mt19937 engine(seed);
+        const auto random = [&] { return static_cast<unsigned>(engine()); };
         const std::string parts[] = {"<think>", "</think>", "<tool_call>", "</tool_call>", "{", "}",
                                      "\"name\"", ":", "\"x\"", ",", "\"arguments\"", "\\", "\"",
                                      "\xF0\x9F", "[", "]", "1", "\n", "text"};
