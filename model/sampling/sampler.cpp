@@ -1,11 +1,11 @@
 #include "model/sampling/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include <fmt/format.h>
 
-#include "model/cpu/math.h"
 #include "model/error.h"
 #include "model/expect.h"
 #include "model/sampling/softmax.h"
@@ -15,16 +15,48 @@ namespace skein::model {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr std::size_t kBlock = 1024;
+
+/// The tokens a draw is among: a list, or the whole vocabulary. Order is by ascending id.
+struct Among {
+    std::span<const float> logits;
+    std::span<const Token> list;
+    bool all = false;
+
+    std::size_t size() const { return all ? logits.size() : list.size(); }
+    Token token(std::size_t i) const { return all ? static_cast<Token>(i) : list[i]; }
+    float logit(std::size_t i) const { return logits[static_cast<std::size_t>(token(i))]; }
+};
+
+/// exp((logit - max) / temperature) of up to kBlock tokens, on the stack: a vocabulary of doubles a
+/// token would cost more in fresh pages than in arithmetic.
+class BlockWeights {
+  public:
+    BlockWeights(const Among& among, float max, float temperature)
+        : among_(among), max_(static_cast<double>(max)), scale_(1.0 / static_cast<double>(temperature)) {}
+
+    std::span<const double> at(std::size_t begin) {
+        const std::size_t n = std::min(kBlock, among_.size() - begin);
+        for (std::size_t i = 0; i < n; ++i) logits_[i] = among_.logit(begin + i);
+        exp_row(std::span(logits_).first(n), max_, scale_, std::span(weights_).first(n));
+        return std::span(weights_).first(n);
+    }
+
+  private:
+    const Among& among_;
+    double max_, scale_;
+    std::array<float, kBlock> logits_;
+    std::array<double, kBlock> weights_;
+};
 
 struct Candidate {
     Token token;
-    float logit;
-    double weight;  ///< exp((logit - max) / temperature)
+    double weight;
 };
 
-/// Higher logit first, then lower id.
+/// Higher weight first, then lower id.
 bool ranks_before(const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+    return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
 }
 
 void check(const SamplingParams& p) {
@@ -40,20 +72,71 @@ void check(const SamplingParams& p) {
     if (p.top_k < 0) throw Error(fmt::format("sampling: top_k is {}; expected 0 or more", p.top_k));
 }
 
-/// Leaves what top_k, top_p and min_p keep, in descending order.
-void truncate(std::vector<Candidate>& all, const SamplingParams& params) {
-    const auto later = [](const Candidate& a, const Candidate& b) { return ranks_before(b, a); };
-    const auto n = static_cast<std::ptrdiff_t>(all.size());
-    const std::ptrdiff_t k = params.top_k == 0 ? n : std::min<std::ptrdiff_t>(params.top_k, n);
-    if (k < n) {
-        std::nth_element(all.begin(), all.begin() + k, all.end(), ranks_before);
-        all.resize(static_cast<std::size_t>(k));
-        // The order inside is the library's choice; sums must not depend on it.
-        std::sort(all.begin(), all.end(), ranks_before);
-    }
+double sum(std::span<const double> values) {
     double total = 0;
-    for (const Candidate& c : all) total += c.weight;
+    for (const double value : values) total += value;
+    return total;
+}
+
+/// Draws among all tokens. Sums per block say in which block the drawn one lies.
+Token draw_untruncated(const Among& among, const SamplingParams& params, float max, double u) {
+    BlockWeights weights(among, max, params.temperature);
+    std::vector<double> sums;
+    for (std::size_t i = 0; i < among.size(); i += kBlock) sums.push_back(sum(weights.at(i)));
+    const double target = u * sum(sums);
+    double reached = 0;
+    Token last = -1;  // the last one with weight, when rounding made the target unreachable
+    for (std::size_t block = 0; block < sums.size(); ++block) {
+        const bool is_last = block + 1 == sums.size();
+        if (!is_last && reached + sums[block] <= target) {
+            reached += sums[block];
+            continue;
+        }
+        const auto row = weights.at(block * kBlock);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (row[i] == 0.0) continue;
+            last = among.token(block * kBlock + i);
+            reached += row[i];
+            if (reached > target) return last;
+        }
+    }
+    return last;
+}
+
+/// What top_k, top_p and min_p keep, in descending order.
+std::vector<Candidate> truncated(const Among& among, const SamplingParams& params, float max) {
+    BlockWeights weights(among, max, params.temperature);
+    double total = 0;
+    for (std::size_t i = 0; i < among.size(); i += kBlock) total += sum(weights.at(i));
+    // Tokens lighter than (1 - top_p) * total / n have together too little weight for any of them
+    // to be reached; half of that leaves room for rounding. The heaviest weight is 1, so min_p
+    // compares weights as it compares probabilities.
+    double floor = static_cast<double>(params.min_p);
+    if (params.top_k == 0) {
+        const double left_out = (1.0 - static_cast<double>(params.top_p)) * total;
+        floor = std::max(floor, 0.5 * left_out / static_cast<double>(among.size()));
+    }
+    std::vector<Candidate> all;
+    for (std::size_t begin = 0; begin < among.size(); begin += kBlock) {
+        const auto row = weights.at(begin);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (row[i] > 0.0 && (params.top_k > 0 || row[i] >= floor)) {
+                all.push_back({among.token(begin + i), row[i]});
+            }
+        }
+    }
+    const auto k = static_cast<std::ptrdiff_t>(params.top_k);
+    if (k > 0) {
+        if (k < static_cast<std::ptrdiff_t>(all.size())) {
+            std::nth_element(all.begin(), all.begin() + k, all.end(), ranks_before);
+            all.resize(static_cast<std::size_t>(k));
+        }
+        std::sort(all.begin(), all.end(), ranks_before);
+        total = 0;
+        for (const Candidate& c : all) total += c.weight;
+    }
     // A heap, because a nucleus is usually a few of many thousands.
+    const auto later = [](const Candidate& a, const Candidate& b) { return ranks_before(b, a); };
     std::make_heap(all.begin(), all.end(), later);
     std::vector<Candidate> kept;
     double reached = 0;
@@ -61,36 +144,24 @@ void truncate(std::vector<Candidate>& all, const SamplingParams& params) {
         std::pop_heap(all.begin(), all.end(), later);
         const Candidate next = all.back();
         all.pop_back();
-        // The highest has weight 1, so min_p compares weights as it compares probabilities.
         if (!kept.empty() && next.weight < static_cast<double>(params.min_p)) break;
         kept.push_back(next);
         reached += next.weight;
         if (params.top_p < 1.0F && reached >= static_cast<double>(params.top_p) * total) break;
     }
-    all = std::move(kept);
+    return kept;
 }
 
-Token draw(std::vector<Candidate> candidates, const SamplingParams& params, std::uint64_t position) {
-    const Candidate best = *std::min_element(candidates.begin(), candidates.end(), ranks_before);
-    if (params.temperature == 0.0F) return best.token;
-    const double scale = 1.0 / static_cast<double>(params.temperature);
-    for (Candidate& c : candidates) {
-        c.weight = exp_nonpositive((static_cast<double>(c.logit) - static_cast<double>(best.logit)) *
-                                   scale);
-    }
-    if (params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F) truncate(candidates, params);
+Token draw_truncated(const Among& among, const SamplingParams& params, float max, double u) {
+    const std::vector<Candidate> kept = truncated(among, params, max);
     double total = 0;
-    for (const Candidate& c : candidates) total += c.weight;
-    const double target = uniform(params.seed, position) * total;
+    for (const Candidate& c : kept) total += c.weight;
     double reached = 0;
-    Token last = best.token;
-    for (const Candidate& c : candidates) {
-        if (c.weight == 0.0) continue;
-        last = c.token;
+    for (const Candidate& c : kept) {
         reached += c.weight;
-        if (reached > target) break;
+        if (reached > u * total) return c.token;
     }
-    return last;  // the last one with weight when rounding made the target unreachable
+    return kept.back().token;
 }
 
 Sampled sampled(std::span<const float> logits, const LogSumExp& row, Token token) {
@@ -98,72 +169,49 @@ Sampled sampled(std::span<const float> logits, const LogSumExp& row, Token token
     return {token, static_cast<float>(logit - row.max - row.log_sum)};
 }
 
-Sampled draw_from(std::span<const float> logits, const SamplingParams& params,
-                  std::uint64_t position, std::vector<Candidate> candidates, const LogSumExp& row) {
-    if (candidates.empty()) {
-        throw Error(fmt::format("sampling: none of {} tokens is allowed at position {}",
-                                logits.size(), position));
+Sampled draw(const Among& among, const SamplingParams& params, std::uint64_t position) {
+    const LogSumExp row = log_sum_exp(among.logits);
+    float max = kMinusInfinity;
+    Token best = -1;
+    for (std::size_t i = 0; i < among.size(); ++i) {
+        if (among.logit(i) > max) {
+            max = among.logit(i);
+            best = among.token(i);
+        }
     }
-    return sampled(logits, row, draw(std::move(candidates), params, position));
+    if (best < 0) {
+        throw Error(fmt::format("sampling: none of {} tokens is allowed at position {}",
+                                among.logits.size(), position));
+    }
+    if (params.temperature == 0.0F) return sampled(among.logits, row, best);
+    const double u = uniform(params.seed, position);
+    const bool truncates = params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F;
+    const Token token = truncates ? draw_truncated(among, params, max, u)
+                                  : draw_untruncated(among, params, max, u);
+    return sampled(among.logits, row, token);
 }
 
 }  // namespace
 
-LogSumExp log_sum_exp(std::span<const float> logits) {
-    float max = kMinusInfinity;
-    std::size_t broken = logits.size();
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-        // A comparison with NaN is false, so NaN and plus infinity both land here.
-        if (!(logits[i] < std::numeric_limits<float>::infinity())) broken = std::min(broken, i);
-        max = logits[i] > max ? logits[i] : max;
-    }
-    if (broken < logits.size()) {
-        throw Error(fmt::format("sampling: logit {} of {} is {}; expected a finite number", broken,
-                                logits.size(), logits[broken]));
-    }
-    if (max == kMinusInfinity) {
-        throw Error(fmt::format("sampling: all {} logits are minus infinity", logits.size()));
-    }
-    const double top = static_cast<double>(max);
-    double sums[4] = {0, 0, 0, 0};
-    const std::size_t whole = logits.size() / 4 * 4;
-    for (std::size_t i = 0; i < whole; i += 4) {
-        for (std::size_t lane = 0; lane < 4; ++lane) {
-            sums[lane] += exp_nonpositive(static_cast<double>(logits[i + lane]) - top);
-        }
-    }
-    for (std::size_t i = whole; i < logits.size(); ++i) {
-        sums[i - whole] += exp_nonpositive(static_cast<double>(logits[i]) - top);
-    }
-    return {top, log_f64((sums[0] + sums[1]) + (sums[2] + sums[3]))};
-}
-
 Sampled sample(std::span<const float> logits, const SamplingParams& params, std::uint64_t position,
                const TokenFilter& allowed) {
     check(params);
-    const LogSumExp row = log_sum_exp(logits);
-    std::vector<Candidate> candidates;
-    candidates.reserve(logits.size());
+    if (!allowed) return draw({logits, {}, true}, params, position);
+    Tokens accepted;
     for (std::size_t i = 0; i < logits.size(); ++i) {
-        const auto token = static_cast<Token>(i);
-        if (logits[i] == kMinusInfinity || (allowed && !allowed(token))) continue;
-        candidates.push_back({token, logits[i], 0});
+        if (allowed(static_cast<Token>(i))) accepted.push_back(static_cast<Token>(i));
     }
-    return draw_from(logits, params, position, std::move(candidates), row);
+    return draw({logits, accepted, false}, params, position);
 }
 
 Sampled sample_among(std::span<const float> logits, const SamplingParams& params,
                      std::uint64_t position, std::span<const Token> candidates) {
     check(params);
-    const LogSumExp row = log_sum_exp(logits);
-    std::vector<Candidate> chosen;
-    chosen.reserve(candidates.size());
-    for (const Token token : candidates) {
-        const auto i = static_cast<std::size_t>(token);
-        expect(i < logits.size(), "a candidate is below the vocabulary size");
-        if (logits[i] != kMinusInfinity) chosen.push_back({token, logits[i], 0});
+    if (!candidates.empty()) {
+        expect(candidates.front() >= 0 && static_cast<std::size_t>(candidates.back()) < logits.size(),
+               "candidates ascend from 0 to below the vocabulary size");
     }
-    return draw_from(logits, params, position, std::move(chosen), row);
+    return draw({logits, candidates, false}, params, position);
 }
 
 float logprob_of(std::span<const float> logits, Token token) {

@@ -36,8 +36,11 @@ inline double exp_nonpositive(double x) {
     return x < -700.0 ? 0.0 : result;
 }
 
+/// out[i] = exp((logits[i] - max) * scale). Requires: max >= every logit, scale > 0, equal sizes.
+void exp_row(std::span<const float> logits, double max, double scale, std::span<double> out);
+
 /// max and log(sum exp(logit - max)) of a row; log softmax = logit - max - log_sum.
-/// Summed in four interleaved lanes, always in the same order.
+/// Summed in eight interleaved lanes, always in the same order.
 /// Throws: Error when a logit is NaN or plus infinity, or all are minus infinity, with its index.
 struct LogSumExp {
     double max = 0;

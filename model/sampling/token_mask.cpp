@@ -85,7 +85,7 @@ void ConstrainedDecoder::walk(const ByteTrie& trie) {
             i += nodes[i].subtree;
             continue;
         }
-        if (nodes[i].value >= 0) mask_[static_cast<std::size_t>(nodes[i].value)] = true;
+        if (nodes[i].value >= 0) mask_[static_cast<std::size_t>(nodes[i].value)] = 1;
         ends.push_back(i + nodes[i].subtree);
         ++i;
     }
@@ -99,25 +99,25 @@ bool ConstrainedDecoder::is_end(Token token) const {
 void ConstrainedDecoder::compute() {
     if (fresh_) return;
     const Tokenizer& tokenizer = index_->tokenizer();
-    mask_.assign(static_cast<std::size_t>(tokenizer.vocab_size()), false);
+    mask_.assign(static_cast<std::size_t>(tokenizer.vocab_size()), 0);
     allowed_.clear();
     if (!ended_) {
         if (const int n = free_characters(state_.grammar(), state_.threads()); n > 0) {
             for (const Token token : index_->plain_up_to(n)) {
-                mask_[static_cast<std::size_t>(token)] = true;
+                mask_[static_cast<std::size_t>(token)] = 1;
             }
             walk(index_->special_bytes());
         } else {
             walk(index_->all());
         }
-        const bool may_go_on = std::find(mask_.begin(), mask_.end(), true) != mask_.end();
+        const bool may_go_on = std::find(mask_.begin(), mask_.end(), 1) != mask_.end();
         if (complete() && may_go_on) {
             for (const auto& end : {tokenizer.eot(), tokenizer.eos()}) {
-                if (end) mask_[static_cast<std::size_t>(*end)] = true;
+                if (end) mask_[static_cast<std::size_t>(*end)] = 1;
             }
         }
         for (std::size_t i = 0; i < mask_.size(); ++i) {
-            if (mask_[i]) allowed_.push_back(static_cast<Token>(i));
+            if (mask_[i] != 0) allowed_.push_back(static_cast<Token>(i));
         }
         if (allowed_.empty() && !complete()) {
             throw Error("grammar: the vocabulary has no token for any legal continuation");
@@ -134,7 +134,7 @@ std::span<const Token> ConstrainedDecoder::allowed() {
 bool ConstrainedDecoder::allows(Token token) {
     compute();
     return token >= 0 && static_cast<std::size_t>(token) < mask_.size() &&
-           mask_[static_cast<std::size_t>(token)];
+           mask_[static_cast<std::size_t>(token)] != 0;
 }
 
 TokenFilter ConstrainedDecoder::filter() {

@@ -7,6 +7,7 @@
 // that they cost nothing to check.
 // Source of the trie walk: llguidance (guidance-ai), "fast token masking" notes, 2024.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,7 +84,7 @@ class ConstrainedDecoder {
     bool ended_ = false;  ///< an end-of-turn token was taken
     bool fresh_ = false;  ///< allowed_ and mask_ are of the current state
     std::vector<Token> allowed_;
-    std::vector<bool> mask_;
+    std::vector<std::uint8_t> mask_;  ///< 1 for an allowed token
 };
 
 }  // namespace skein::model
