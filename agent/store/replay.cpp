@@ -119,6 +119,16 @@ class ReplayTool : public tools::Tool {
 
 ReplayState::ReplayState(std::vector<StoredStep> steps) : steps_(std::move(steps)) {}
 
+ReplayState ReplayState::for_resume(std::vector<StoredStep> steps) {
+    if (!steps.empty()) {
+        std::erase_if(steps.back().calls, [](const StoredToolCall& call) {
+            return call.status == tools::to_string(tools::ToolStatus::cancelled) ||
+                   call.status == tools::to_string(tools::ToolStatus::harness_error);
+        });
+    }
+    return ReplayState(std::move(steps));
+}
+
 void ReplayState::differ(std::string what) {
     if (!difference_) difference_ = std::move(what);
 }
@@ -261,9 +271,10 @@ void ReplayRecorder::record_event(const std::optional<Uid>& trajectory, std::str
 void ReplayRecorder::finish_trajectory(const Uid&, ExitStatus status,
                                        std::string_view final_message,
                                        std::span<const std::pair<Origin, Tokens>> tail) {
-    // A cancelled run was interrupted and is being continued, like one that was killed.
+    // With a live recorder the run was interrupted in some way and is being continued.
     const bool ended_before =
-        stored_.status != "running" && !(live_ != nullptr && stored_.status == "cancelled");
+        live_ == nullptr ? stored_.status != "running"
+                         : stored_.status == to_string(ExitStatus::finished);
     if (!ended_before) {
         if (live_ != nullptr && !state_.difference()) {
             live_->finish_trajectory(stored_.record.uid, status, final_message, tail);

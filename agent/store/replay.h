@@ -23,6 +23,9 @@ namespace skein::agent::store {
 class ReplayState {
   public:
     explicit ReplayState(std::vector<StoredStep> steps);
+    /// The same for a run that goes on: calls of the last step that were cut off (cancelled, or
+    /// ended by a failure of the harness) count as not answered.
+    static ReplayState for_resume(std::vector<StoredStep> steps);
 
     const std::vector<StoredStep>& steps() const { return steps_; }
     /// Keeps the first difference; later ones follow from it.

@@ -283,8 +283,9 @@ void Writer::record_step(const StepRecord& r) {
 void Writer::record_tool_call(const ToolCallRecord& r) {
     impl_->post([impl = impl_.get(), r](SQLite::Database& db) {
         const Bytes result = impl->add_blob(r.result.text), shown = impl->add_blob(r.shown);
+        // A call that a crash or a cancellation cut short is answered again by the resumed run.
         Row(db,
-            "INSERT INTO tool_call(step,sequence,call_id,name,arguments,effect,status,result_hash,"
+            "INSERT OR REPLACE INTO tool_call(step,sequence,call_id,name,arguments,effect,status,result_hash,"
             "shown_hash,details,began_ms,ended_ms) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)")
             .blob(raw(r.step)).integer(r.sequence).text(r.call.id).blob(r.call.name)
             .blob(r.call.arguments).text(tools::to_string(r.effect))

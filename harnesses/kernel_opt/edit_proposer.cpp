@@ -63,6 +63,7 @@ boost::asio::awaitable<agent::Usage> edit_kernel(KernelSession& session, Optimis
     while (true) {
         auto pending = agent.step();
         const agent::Agent::StepResult step = co_await std::move(pending);
+        session.rethrow_failure();
         if (step.ended == agent::ExitStatus::engine_error) {
             throw std::runtime_error("the model's engine failed while editing " +
                                      session.task().id);

@@ -89,7 +89,7 @@ TaskModel model_side(const KernelRunOptions& options, const KernelRunRecord& rec
     if (parts.side.model == nullptr) return parts;
     for (const auto& [trajectory, steps] : record.trajectories) {
         if (trajectory.record.task != task.id) continue;
-        parts.state = std::make_unique<store::ReplayState>(steps);
+        parts.state = std::make_unique<store::ReplayState>(store::ReplayState::for_resume(steps));
         parts.model = std::make_unique<store::ReplayModel>(
             *parts.state, parts.side.model->tokenizer(), trajectory.record, parts.side.model);
         parts.recorder =
@@ -166,8 +166,8 @@ awaitable<TaskResult> run_task(const Context& context, const KernelTask& task, s
     auto running = optimise(session, mine, parts.side, out_of_time);
     TaskResult result = co_await std::move(running);
     if (parts.state && parts.state->difference()) {
-        throw store::Divergence("the run cannot be continued, its replay differs from the record: " +
-                                task.id + ", " + *parts.state->difference());
+        throw store::Divergence("the run cannot be continued, its replay differs: " + task.id + ", " +
+                                *parts.state->difference());
     }
     context.writer.finish_episode(episode, to_string(result.winner.status),
                                   result.stopped_by_time ? "time" : "evaluations");

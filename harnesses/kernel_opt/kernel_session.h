@@ -3,6 +3,7 @@
 // Proposers, tools and the report all look at this; only `evaluate` changes it.
 
 #include <boost/asio/awaitable.hpp>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +49,12 @@ class KernelSession {
     std::vector<Observation> observations(Arm arm) const;
     std::vector<Configuration> tried(Arm arm) const;
     std::string source_of(const Evaluation& evaluation) const;
+    /// Throws what made grading fail inside a tool call, where an exception would be taken for the
+    /// tool's answer.
+    void rethrow_failure() const {
+        if (failure_) std::rethrow_exception(failure_);
+    }
+    void set_failure(std::exception_ptr failure) { failure_ = std::move(failure); }
 
   private:
     Grader& grader();
@@ -62,6 +69,7 @@ class KernelSession {
     std::unique_ptr<Grader> grader_;
     std::vector<Evaluation> evaluations_;
     std::map<std::string, std::string> sources_;  // by hash
+    std::exception_ptr failure_;
 };
 
 }  // namespace skein::harnesses

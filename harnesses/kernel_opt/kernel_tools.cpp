@@ -25,6 +25,21 @@ tools::ToolResult result_of(const Evaluation& evaluation) {
     return result;
 }
 
+/// Grades for a tool. A failure of the grading itself ends the run; it is no answer to the model.
+boost::asio::awaitable<tools::ToolResult> graded(KernelSession& session,
+                                                 boost::asio::awaitable<Evaluation> grading) {
+    try {
+        const Evaluation evaluation = co_await std::move(grading);
+        co_return result_of(evaluation);
+    } catch (const std::exception& error) {
+        session.set_failure(std::current_exception());
+        tools::ToolResult result;
+        result.status = tools::ToolStatus::harness_error;
+        result.text = error.what();
+        co_return result;
+    }
+}
+
 class MovesTool : public tools::Tool {
   public:
     MovesTool(KernelSession& session, const Offer& offer) : session_(session), offer_(offer) {
@@ -77,9 +92,9 @@ class TryMoveTool : public tools::Tool {
         }
         Configuration at = offer_.from;
         at[static_cast<std::size_t>(found->dimension)] = found->value;
-        auto pending = session_.evaluate(std::move(at), "model", Arm::main, Stage::time);
-        const Evaluation evaluation = co_await std::move(pending);
-        co_return result_of(evaluation);
+        auto grading = session_.evaluate(std::move(at), "model", Arm::main, Stage::time);
+        auto pending = graded(session_, std::move(grading));
+        co_return co_await std::move(pending);
     }
 
   private:
@@ -133,10 +148,10 @@ class TryFileTool : public tools::Tool {
         if (const auto* flags = arguments.if_contains("flags")) {
             candidate.flags = boost::json::value_to<std::vector<std::string>>(*flags);
         }
-        auto pending =
+        auto grading =
             session_.evaluate_source(std::move(candidate), proposer_, Arm::main, Stage::time);
-        const Evaluation evaluation = co_await std::move(pending);
-        result = result_of(evaluation);
+        auto pending = graded(session_, std::move(grading));
+        result = co_await std::move(pending);
         result.text += fmt::format("{} of {} evaluations left\n",
                                    max_evaluations_ - session_.count(Arm::main), max_evaluations_);
         co_return result;

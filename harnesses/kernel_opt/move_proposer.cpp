@@ -68,6 +68,7 @@ boost::asio::awaitable<void> MoveProposer::propose() {
     const int before = session_.count(Arm::main);
     auto pending = agent_->step(std::move(turn));
     const agent::Agent::StepResult step = co_await std::move(pending);
+    session_.rethrow_failure();
     proposed_ += session_.count(Arm::main) - before;
     told_ = session_.evaluations().size();
     if (step.ended) ended_ = step.ended;

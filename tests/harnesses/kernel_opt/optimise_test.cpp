@@ -33,7 +33,7 @@ agent::ScriptedReply first_move(const skein::model::Tokenizer& tokenizer,
     const std::string text = tokenizer.decode(prompt);
     const auto at = text.rfind("Legal moves: ") + 13;
     const std::string move = text.substr(at, text.find_first_of(" <\n", at) - at);
-    return {.text = "<tool_call>\n{\"name\": \"kernel_try\", \"arguments\": {\"move\": \"" + move +
+    return {.text = "<tool_call>\n{\"name\": \"kernel_try\", \"arguments\": {\"move\":\"" + move +
                     "\"}}\n</tool_call>"};
 }
 
@@ -60,7 +60,8 @@ std::optional<TaskResult> in_process(const std::filesystem::path& directory, Pro
     std::unique_ptr<store::ReplayModel> model;
     std::unique_ptr<store::ReplayRecorder> recorder;
     for (const auto& trajectory : reader.trajectories()) {
-        state = std::make_unique<store::ReplayState>(reader.steps(trajectory.record.uid));
+        state = std::make_unique<store::ReplayState>(
+            store::ReplayState::for_resume(reader.steps(trajectory.record.uid)));
         model = std::make_unique<store::ReplayModel>(*state, *chooser.tokenizer, trajectory.record,
                                                      &chooser.model);
         recorder = std::make_unique<store::ReplayRecorder>(*state, trajectory, process.writer.get());
