@@ -72,7 +72,9 @@ struct Command {
     std::map<std::string, std::string> environment;
     std::string input;  ///< given on stdin, then end of file
     std::vector<PassedDescriptor> descriptors;
-    /// Called once the command runs, with its pid as the host sees it.
+    /// Called once the command runs, with its pid as the host sees it. A short command may be over
+    /// by then; let it wait for a byte on a passed descriptor if you must look at it. What the
+    /// callbacks throw kills the run and comes out of `run`.
     std::function<void(int host_pid)> on_started;
     /// Live output for screens; never needed for the result. stream is 1 or 2.
     std::function<void(int stream, std::string_view bytes)> on_output;
@@ -99,7 +101,9 @@ struct ProcessResult {
     std::uint64_t peak_rss_bytes = 0;
     CapturedOutput out, err;
     bool left_processes = false;  ///< background processes had to be killed at the end
-    std::string detail;           ///< for setup_failed: what failed and the remedy
+    /// For setup_failed: what failed and the remedy. Also a program that cannot be executed and a
+    /// policy that cannot be expressed end so: the command never ran.
+    std::string detail;
     bool ok() const { return outcome == Outcome::exited && exit_code == 0; }
 };
 
@@ -126,7 +130,10 @@ class Sandbox {
     virtual ~Sandbox() = default;
     /// Completes when the command is over and every process of it is gone.
     /// Asio cancellation kills the command and completes with Outcome::killed.
-    /// Throws: Error when `policy.require` cannot be met; never runs weaker than asked.
+    /// As root, the command runs as the workspace's owner or, when root owns it, as a uid of its
+    /// own, to which root's files in a writable workspace are given (see README.md).
+    /// Throws: Error when `policy.require` cannot be met or the system is out of descriptors or
+    /// processes; never runs weaker than asked.
     virtual boost::asio::awaitable<ProcessResult> run(SandboxPolicy policy, Command command,
                                                       ResourceLimits limits) = 0;
     /// What this machine can enforce, measured from inside on first use.

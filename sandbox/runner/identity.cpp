@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,6 +128,22 @@ Identity choose_identity(const Plan& plan) {
     return identity;
 }
 
+/// Runs that start at once on a workspace of root must agree on one identity: the first one in
+/// takes the directory, the others find it taken.
+Identity claim_workspace(const Plan& plan) {
+    Identity identity = choose_identity(plan);
+    if (plan.workspace_writable == 0 || identity.uid < kFirstRunUid) return identity;
+    const int directory = open(plan.workspace.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    flock(directory, LOCK_EX);
+    identity = choose_identity(plan);
+    struct stat info {};
+    if (fstat(directory, &info) == 0 && info.st_uid == 0 &&
+        fchown(directory, identity.uid, identity.gid) != 0)
+        identity = choose_identity(plan);
+    close(directory);
+    return identity;
+}
+
 std::string check_readable(const Plan& plan) {
     for (const PlanMount& mount : plan.mounts) {
         if (!binds(mount) || mount.kind == PlanMount::device) continue;
@@ -147,7 +164,7 @@ std::string check_readable(const Plan& plan) {
 
 std::string become_unprivileged(Plan& plan) {
     if (geteuid() != 0 || !root_is_real()) return {};
-    const Identity identity = choose_identity(plan);
+    const Identity identity = claim_workspace(plan);
     if (plan.workspace_writable != 0)
         if (const int error = give_tree(plan.workspace, identity.uid, identity.gid); error != 0) {
             errno = error;

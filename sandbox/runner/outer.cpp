@@ -131,7 +131,10 @@ std::string start(Supervisor& s) {
 }
 
 TreeUsage sample_usage(Supervisor& s) {
-    const TreeUsage usage = usage_of_tree(s.init);
+    TreeUsage usage = usage_of_tree(s.init);
+    // Forked workers share pages; only a sum that looks too large is worth the exact count.
+    if (s.plan.memory_bytes != 0 && usage.rss_bytes > s.plan.memory_bytes)
+        usage = usage_of_tree(s.init, true);
     s.peak_rss = std::max(s.peak_rss, usage.rss_bytes);
     s.cpu_us = std::max(s.cpu_us, usage.cpu_us);
     return usage;

@@ -51,7 +51,8 @@ struct TreeUsage {
     std::uint64_t cpu_us = 0;
     std::uint64_t processes = 0;
 };
-TreeUsage usage_of_tree(pid_t root);
+/// `fair` divides shared pages among their users; exact, but slow for large processes.
+TreeUsage usage_of_tree(pid_t root, bool fair = false);
 
 /// Blocks used below a directory, without following links or leaving the file system.
 std::uint64_t disk_usage(const std::string& directory);

@@ -28,6 +28,15 @@ std::string read_small_file(const std::string& path) {
     return text;
 }
 
+/// Own pages plus a fair share of shared ones; the plain resident size when that is not readable.
+std::uint64_t proportional_bytes(pid_t process, std::uint64_t resident) {
+    const std::string text =
+        read_small_file("/proc/" + std::to_string(process) + "/smaps_rollup");
+    const std::size_t field = text.find("\nPss:");
+    if (field == std::string::npos) return resident;
+    return strtoull(text.c_str() + field + 5, nullptr, 10) * 1024;
+}
+
 std::vector<pid_t> children_of(pid_t process) {
     std::vector<pid_t> children;
     const std::string tasks = "/proc/" + std::to_string(process) + "/task";
@@ -48,7 +57,7 @@ std::vector<pid_t> children_of(pid_t process) {
 }
 
 /// Fields of /proc/PID/stat after the program name, which may hold spaces and brackets.
-void add_process(pid_t process, TreeUsage& usage, bool reaped_only) {
+void add_process(pid_t process, TreeUsage& usage, bool reaped_only, bool fair) {
     const std::string text = read_small_file("/proc/" + std::to_string(process) + "/stat");
     const std::size_t bracket = text.rfind(')');
     if (bracket == std::string::npos) return;
@@ -66,7 +75,8 @@ void add_process(pid_t process, TreeUsage& usage, bool reaped_only) {
                        (reaped_only ? 0 : user + system);
     usage.cpu_us += ticks * tick_us;
     if (!reaped_only) {
-        usage.rss_bytes += static_cast<std::uint64_t>(rss_pages) * page;
+        const std::uint64_t resident = static_cast<std::uint64_t>(rss_pages) * page;
+        usage.rss_bytes += fair ? proportional_bytes(process, resident) : resident;
         ++usage.processes;
     }
 }
@@ -165,16 +175,16 @@ std::uint64_t now_us() {
            static_cast<std::uint64_t>(time.tv_nsec) / 1000;
 }
 
-TreeUsage usage_of_tree(pid_t root) {
+TreeUsage usage_of_tree(pid_t root, bool fair) {
     TreeUsage usage;
     if (root <= 0) return usage;
     // The root is our own init: only what it reaped counts.
-    add_process(root, usage, true);
+    add_process(root, usage, true, fair);
     std::vector<pid_t> open = children_of(root);
     while (!open.empty()) {
         const pid_t process = open.back();
         open.pop_back();
-        add_process(process, usage, false);
+        add_process(process, usage, false, fair);
         for (const pid_t child : children_of(process)) open.push_back(child);
     }
     return usage;

@@ -65,6 +65,18 @@ void split_memory(int processes, size_t bytes) {
     for (;;) pause();
 }
 
+/// Children that only share what the parent touched.
+void shared_memory(int processes, size_t bytes) {
+    touch(bytes);
+    for (int i = 0; i < processes; ++i)
+        if (fork() == 0) {
+            sleep(1);
+            _exit(0);
+        }
+    while (wait(nullptr) > 0) {
+    }
+}
+
 void attack_init() {
     show("open /proc/1/mem", open("/proc/1/mem", O_RDWR));
     show("open /proc/1/environ", open("/proc/1/environ", O_RDONLY));
@@ -225,6 +237,8 @@ int main(int argc, char** argv) {
     if (is("touch")) touch(static_cast<size_t>(number(2)) << 20);
     if (is("split-memory"))
         split_memory(static_cast<int>(number(2)), static_cast<size_t>(number(3)) << 20);
+    if (is("shared-memory"))
+        shared_memory(static_cast<int>(number(2)), static_cast<size_t>(number(3)) << 20);
     if (is("init")) attack_init();
     if (is("sockets")) sockets();
     if (is("network")) outside_network(static_cast<int>(number(2)));

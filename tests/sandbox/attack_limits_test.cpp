@@ -21,7 +21,7 @@ TEST_CASE("4: a memory bomb ends as out of memory") {
     ResourceLimits bounds = limits();
     bounds.memory_bytes = 128 << 20;
     const ProcessResult result =
-        run(bash("/attack/skein-attack touch 512; sleep 10"), policy(), bounds);
+        run(attack({"touch", "512"}), policy(), bounds);
     // The memory may be gone between two looks; the peak tells it then.
     CHECK(result.peak_rss_bytes > 128 << 20);
     const ProcessResult held = run(attack({"split-memory", "1", "256"}), policy(), bounds);
@@ -34,6 +34,13 @@ TEST_CASE("5: memory split over processes is summed") {
     const ProcessResult result = run(attack({"split-memory", "4", "60"}), policy(), bounds);
     CHECK(result.outcome == Outcome::out_of_memory);
     CHECK(survivors_after(1s).empty());
+}
+
+TEST_CASE("5: memory that forked workers share is counted once") {
+    ResourceLimits bounds = limits();
+    bounds.memory_bytes = 160 << 20;
+    const ProcessResult result = run(attack({"shared-memory", "6", "64"}), policy(), bounds);
+    CHECK(result.ok());
 }
 
 TEST_CASE("6: temporary file systems end at their size") {

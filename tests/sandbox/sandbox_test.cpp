@@ -88,6 +88,20 @@ TEST_CASE("what the harness adds between two runs is writable in the second") {
     CHECK(read_file(workspace.path() / "b") == "12\n");
 }
 
+TEST_CASE("runs that start at once on a fresh workspace can all write it") {
+    const TemporaryDirectory workspace;
+    for (int i = 0; i < 6; ++i) write_file(workspace.path() / std::to_string(i), "");
+    asio::io_context context;
+    std::vector<Pending> pending(6);
+    for (std::size_t i = 0; i < pending.size(); ++i)
+        start(context, bash("for i in 0 1 2 3 4 5; do echo x >> $i || exit 1; done"), pending[i],
+              nullptr, policy(workspace.path()));
+    context.run();
+    for (const Pending& each : pending) CHECK(each.result.ok());
+    for (int i = 0; i < 6; ++i)
+        CHECK(read_file(workspace.path() / std::to_string(i)) == "x\nx\nx\nx\nx\nx\n");
+}
+
 TEST_CASE("a read-only workspace under another name cannot be changed") {
     const TemporaryDirectory workspace;
     write_file(workspace.path() / "data", "kept");

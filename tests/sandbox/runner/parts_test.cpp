@@ -15,6 +15,19 @@ namespace fs = std::filesystem;
 
 TEST_SUITE_BEGIN("sandbox/runner/parts");
 
+TEST_CASE("outcomes have the same numbers on both sides") {
+    const std::pair<Code, Outcome> pairs[] = {{Code::exited, Outcome::exited},
+                                              {Code::signalled, Outcome::signalled},
+                                              {Code::timed_out, Outcome::timed_out},
+                                              {Code::out_of_memory, Outcome::out_of_memory},
+                                              {Code::output_limit, Outcome::output_limit},
+                                              {Code::disk_limit, Outcome::disk_limit},
+                                              {Code::killed, Outcome::killed},
+                                              {Code::setup_failed, Outcome::setup_failed}};
+    for (const auto& [code, outcome] : pairs)
+        CHECK(static_cast<std::uint32_t>(code) == static_cast<std::uint32_t>(outcome));
+}
+
 TEST_CASE("disk usage counts blocks, not lengths, and follows no link") {
     const test::TemporaryDirectory directory;
     const std::uint64_t empty = disk_usage(directory.path());
