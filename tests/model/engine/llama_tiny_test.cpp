@@ -47,6 +47,8 @@ float worst_difference(const std::filesystem::path& file, const std::string& exp
     Session session = make_session(runtime, runtime->config().max_context);
     float worst = 0;
     for (std::size_t p = 0; p < positions.size(); ++p) {
+        // The scalar table is slow; that it has the same bits is tested elsewhere.
+        if (options.isa == Isa::scalar && positions[p] > 64) break;
         session.sync(std::span(ids).first(static_cast<std::size_t>(positions[p]) + 1));
         const Logits got = session.logits();
         REQUIRE(got.size() == logits.shape[1]);
