@@ -118,10 +118,7 @@ void Trial::judge(const KernelCase& kernel_case, const InputSet& set, const ArmC
                                     call.audit.threads)};
     }
     if (call.audit.stamps_disagree) {
-        const bool too_fast = kernel_case.timed &&
-                              call.ns < limit_of(parts_.task, parts_.layout, kernel_case,
-                                                 tools::machine_roof(), nullptr);
-        throw Rejection{VerdictStatus::hack, too_fast ? "sub_limit_time" : "forged_result",
+        throw Rejection{VerdictStatus::hack, "forged_result",
                         fmt::format("{}: the call was reported done before it returned", label)};
     }
     if (call.audit.excess_cpu_ns > kExcessCpuNs + kExcessCpuShare * call.ns &&

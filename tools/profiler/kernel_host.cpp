@@ -30,6 +30,10 @@ double now_ns() {
     return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
+double to_ns(std::chrono::milliseconds time) {
+    return static_cast<double>(time.count()) * 1e6;
+}
+
 std::vector<sandbox::Mount> host_mounts(const KernelHostOptions& options) {
     sandbox::Mount program, library;
     program.source = options.program;
@@ -100,6 +104,9 @@ KernelHost::KernelHost(SandboxThread& thread, KernelHostOptions options)
     running_ = thread_.start(std::move(policy), std::move(command), limits);
     try {
         wait_for(answers_->loaded, 1, options_.load_timeout, false);
+        // The host may be quicker than the sandbox's own report of it.
+        const double deadline = now_ns() + to_ns(options_.load_timeout);
+        while (running_->pid <= 0 && !running_->finished && now_ns() < deadline) sched_yield();
         const int pid = running_->pid;
         if (pid <= 0 || clock_getcpuclockid(pid, &cpu_clock_) != 0) {
             throw HostFailure(HostFailure::Kind::infrastructure, "the kernel's process is unknown");
@@ -136,7 +143,7 @@ void KernelHost::fail_finished() {
 void KernelHost::wait_for(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                           std::chrono::milliseconds timeout, bool spin) {
     static const bool only_core = std::thread::hardware_concurrency() < 2;
-    const double deadline = now_ns() + static_cast<double>(timeout.count()) * 1e6;
+    const double deadline = now_ns() + to_ns(timeout);
     while (word.load(std::memory_order_acquire) != value) {
         for (int i = 0; i < kSpinsBetweenChecks; ++i) {
             if (word.load(std::memory_order_acquire) == value) return;
@@ -190,7 +197,8 @@ HostAudit KernelHost::audit() {
     HostAudit audit;
     if (sequence_ > 0) {
         audit.excess_cpu_ns = cpu_ns() - cpu_asleep_ns_ - (done_ns_ - woken_ns_);
-        audit.stamps_disagree = answers_->begin_tsc < go_tsc_ || answers_->end_tsc > done_tsc_ ||
+        audit.stamps_disagree = answers_->early_done == sequence_ ||
+                                answers_->begin_tsc < go_tsc_ || answers_->end_tsc > done_tsc_ ||
                                 answers_->end_tsc < answers_->begin_tsc;
     }
     // The clock of a foreign process is exact only while it sleeps; else it lags by a tick.

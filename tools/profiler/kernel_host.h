@@ -42,7 +42,7 @@ struct HostCall {
 /// What a look at the process after the call shows. Every field speaks against it.
 struct HostAudit {
     double excess_cpu_ns = 0;      ///< processor time from sleep to sleep beyond wake-up to `done`
-    bool stamps_disagree = false;  ///< the host's own stamps lie outside of what we saw
+    bool stamps_disagree = false;  ///< by the host's own account `done` came early
     int threads = 1;
 };
 

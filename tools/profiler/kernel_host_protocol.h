@@ -47,6 +47,7 @@ struct Answers {
     std::atomic<std::uint32_t> done;
     std::atomic<Fault> fault;
     std::uint32_t fault_buffer;
+    std::uint32_t early_done;  ///< a call that was marked done before it returned
     std::uint64_t begin_tsc, end_tsc;
 };
 
