@@ -31,7 +31,8 @@ constexpr std::uint64_t kMaxItems = 65536;
 }
 
 /// A size keyword; check_schema has made sure that it is a count.
-std::uint64_t count_or(const json::object& schema, std::string_view keyword, std::uint64_t otherwise) {
+std::uint64_t count_or(const json::object& schema, std::string_view keyword,
+                       std::uint64_t otherwise) {
     const json::value* value = schema.if_contains(keyword);
     return value == nullptr ? otherwise : value->to_number<std::uint64_t>();
 }
@@ -43,8 +44,7 @@ struct Range {
 Range range_of(const json::object& schema, const char* min_key, const char* max_key,
                std::uint64_t otherwise, std::uint64_t cap, const std::string& where) {
     const std::uint64_t min = count_or(schema, min_key, 0);
-    const std::uint64_t max =
-        std::min(cap, count_or(schema, max_key, std::max(otherwise, min)));
+    const std::uint64_t max = std::min(cap, count_or(schema, max_key, std::max(otherwise, min)));
     if (min > max) {
         refuse(where, fmt::format("{} is {}; expected at most {}", min_key, min, max));
     }
@@ -57,7 +57,8 @@ std::int64_t integer_bound(const json::value& bound, bool is_minimum) {
     constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
     if (bound.is_int64()) return bound.get_int64();
     if (bound.is_uint64()) return kHigh;  // larger than any int64
-    const double inside = is_minimum ? std::ceil(bound.get_double()) : std::floor(bound.get_double());
+    const double inside =
+        is_minimum ? std::ceil(bound.get_double()) : std::floor(bound.get_double());
     if (inside >= 0x1p63) return kHigh;
     return inside < -0x1p63 ? kLow : static_cast<std::int64_t>(inside);
 }
@@ -130,7 +131,8 @@ class SchemaWriter {
     }
 
     Node array(const json::object& schema, const std::string& where, int nesting) {
-        const Range range = range_of(schema, "minItems", "maxItems", kDefaultItems, kMaxItems, where);
+        const Range range =
+            range_of(schema, "minItems", "maxItems", kDefaultItems, kMaxItems, where);
         const json::value* items = schema.if_contains("items");
         const Node item = items ? add(items->get_object(), where + "/items", nesting + 1)
                                 : builder_.json_value(kFreeDepth);

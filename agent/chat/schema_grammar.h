@@ -14,8 +14,9 @@ namespace skein::agent {
 
 /// Adds nodes that accept the compact JSON texts valid against `schema` (the subset of
 /// tools/schema.h).
-/// Throws: model::Error that names the place of a keyword outside the subset, of a rule that no value
-/// meets, or of a nesting deeper than 32.
-model::Grammar::Node add_schema(model::Grammar::Builder& builder, const boost::json::object& schema);
+/// Throws: model::Error that names the place of a keyword outside the subset, of a rule that no
+/// value meets, or of a nesting deeper than 32.
+model::Grammar::Node add_schema(model::Grammar::Builder& builder,
+                                const boost::json::object& schema);
 
 }  // namespace skein::agent

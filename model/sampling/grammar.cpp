@@ -105,7 +105,9 @@ Grammar::Node Grammar::Builder::sequence(std::vector<Node> parts) {
     return index;
 }
 
-Grammar::Node Grammar::Builder::optional(Node part) { return any_of({part, literal("")}); }
+Grammar::Node Grammar::Builder::optional(Node part) {
+    return any_of({part, literal("")});
+}
 
 Grammar::Node Grammar::Builder::repeat(Node item, Node separator, int min, int max) {
     if (min < 0 || (max >= 0 && max < min)) {
@@ -137,12 +139,13 @@ Grammar::Node Grammar::Builder::json_string(JsonStringLimits limits) {
 
 Grammar::Node Grammar::Builder::json_number(JsonNumberLimits limits) {
     if (!number_possible(limits)) {
-        throw Error(limits.integer
-                        ? fmt::format("grammar: no integer lies between {} and {}",
-                                      limits.minimum.value_or(0), limits.maximum.value_or(0))
-                        : fmt::format("grammar: no number that can be written lies between {} and {}",
-                                      limits.real_minimum.value_or(-9e12),
-                                      limits.real_maximum.value_or(9e12)));
+        throw Error(
+            limits.integer
+                ? fmt::format("grammar: no integer lies between {} and {}",
+                              limits.minimum.value_or(0), limits.maximum.value_or(0))
+                : fmt::format("grammar: no number that can be written lies between {} and {}",
+                              limits.real_minimum.value_or(-9e12),
+                              limits.real_maximum.value_or(9e12)));
     }
     GrammarNode node;
     node.kind = NodeKind::json_number;
@@ -231,9 +234,13 @@ bool GrammarState::advance(std::string_view bytes) {
     return true;
 }
 
-bool GrammarState::accepts(std::string_view bytes) const { return GrammarState(*this).advance(bytes); }
+bool GrammarState::accepts(std::string_view bytes) const {
+    return GrammarState(*this).advance(bytes);
+}
 
-bool GrammarState::complete() const { return completes(grammar_->impl(), *threads_); }
+bool GrammarState::complete() const {
+    return completes(grammar_->impl(), *threads_);
+}
 
 bool GrammarState::dead_end() const {
     ThreadSet next;

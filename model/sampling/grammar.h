@@ -3,7 +3,8 @@
 //
 // A Grammar is an immutable graph of nodes; a GrammarState is a cursor over it, cheap to copy, fed
 // byte by byte. Tokens are checked by their bytes, so a token may span several grammar elements.
-// Every sentence is finite: strings, numbers and nesting are capped, and no reachable state is stuck.
+// Every sentence is finite: strings, numbers and nesting are capped, and no reachable state is
+// stuck.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,11 +56,16 @@ class Grammar {
         /// Any JSON value, compact, with at most `max_depth` arrays and objects inside each other
         /// and at most 64 entries in each.
         Node json_value(int max_depth);
-        struct Member { std::string name; Node value; bool required; };
+        struct Member {
+            std::string name;
+            Node value;
+            bool required;
+        };
         /// At most 64 members in any order, each at most once; required ones must appear.
         Node json_object(std::vector<Member> members);
         /// Throws: Error when the graph is larger or deeper than its caps.
         std::shared_ptr<const Grammar> finish(Node root);
+
       private:
         struct Impl;
         std::unique_ptr<Impl> impl_;

@@ -19,13 +19,14 @@ namespace object_phase {
 constexpr std::uint32_t begin = 0, first_key = 1, in_key = 2, value = 3, next_key = 4, ended = 5;
 }
 
-void enter(Thread& thread, int node) { thread.push_back({node, 0, 0, 0}); }
+void enter(Thread& thread, int node) {
+    thread.push_back({node, 0, 0, 0});
+}
 
 /// A member name inside an object. Enters the value when the name and its colon are complete.
 bool key_step(const GrammarNode& node, Thread& thread, std::uint8_t byte) {
     Frame& frame = thread.back();
-    const std::uint32_t from =
-        frame.phase == object_phase::in_key ? frame.at : LiteralTrie::kRoot;
+    const std::uint32_t from = frame.phase == object_phase::in_key ? frame.at : LiteralTrie::kRoot;
     const std::uint32_t next = node.trie.child(from, byte);
     if (next == LiteralTrie::kRoot || (node.trie.members(next) & ~frame.memo) == 0) return false;
     frame.at = next;
@@ -55,7 +56,8 @@ bool object_step(const GrammarNode& node, Thread& thread, std::uint8_t byte) {
             if (frame.phase == object_phase::first_key) return key_step(node, thread, byte);
             frame.phase = object_phase::next_key;
             return byte == ',' && names_left;
-        default: return key_step(node, thread, byte);
+        default:
+            return key_step(node, thread, byte);
     }
 }
 
@@ -70,14 +72,30 @@ class Machine {
             const GrammarNode& node = grammar_.nodes[static_cast<std::size_t>(thread.back().node)];
             bool goes_on = false;
             switch (node.kind) {
-                case NodeKind::literal: goes_on = literal(node, thread); break;
-                case NodeKind::choice: goes_on = choice(node, thread); break;
-                case NodeKind::json_string: goes_on = string(node, thread); break;
-                case NodeKind::json_number: goes_on = number(node, thread); break;
-                case NodeKind::json_object: goes_on = object(node, thread); break;
-                case NodeKind::any_of: goes_on = any_of(node, thread); break;
-                case NodeKind::sequence: goes_on = sequence(node, thread); break;
-                case NodeKind::repeat: goes_on = repeat(node, thread); break;
+                case NodeKind::literal:
+                    goes_on = literal(node, thread);
+                    break;
+                case NodeKind::choice:
+                    goes_on = choice(node, thread);
+                    break;
+                case NodeKind::json_string:
+                    goes_on = string(node, thread);
+                    break;
+                case NodeKind::json_number:
+                    goes_on = number(node, thread);
+                    break;
+                case NodeKind::json_object:
+                    goes_on = object(node, thread);
+                    break;
+                case NodeKind::any_of:
+                    goes_on = any_of(node, thread);
+                    break;
+                case NodeKind::sequence:
+                    goes_on = sequence(node, thread);
+                    break;
+                case NodeKind::repeat:
+                    goes_on = repeat(node, thread);
+                    break;
             }
             if (!goes_on) return;
         }
@@ -177,17 +195,22 @@ class Machine {
 bool may_end(const Grammar::Impl& grammar, const Frame& frame) {
     const GrammarNode& node = grammar.nodes[static_cast<std::size_t>(frame.node)];
     switch (node.kind) {
-        case NodeKind::literal: return frame.at == node.bytes.size();
-        case NodeKind::choice: return node.trie.value(frame.at) >= 0;
-        case NodeKind::json_string: return string_ended(frame);
-        case NodeKind::json_number: return number_may_end(node.number, frame);
-        case NodeKind::json_object: return frame.phase == object_phase::ended;
-        case NodeKind::any_of: return node.nullable;
+        case NodeKind::literal:
+            return frame.at == node.bytes.size();
+        case NodeKind::choice:
+            return node.trie.value(frame.at) >= 0;
+        case NodeKind::json_string:
+            return string_ended(frame);
+        case NodeKind::json_number:
+            return number_may_end(node.number, frame);
+        case NodeKind::json_object:
+            return frame.phase == object_phase::ended;
+        case NodeKind::any_of:
+            return node.nullable;
         case NodeKind::sequence:
             return std::all_of(
-                node.children.begin() + frame.at, node.children.end(), [&](int child) {
-                    return grammar.nodes[static_cast<std::size_t>(child)].nullable;
-                });
+                node.children.begin() + frame.at, node.children.end(),
+                [&](int child) { return grammar.nodes[static_cast<std::size_t>(child)].nullable; });
         case NodeKind::repeat:
             return frame.phase != repeat_phase::separator &&
                    static_cast<int>(frame.memo) >= node.min;
@@ -224,9 +247,10 @@ std::uint32_t LiteralTrie::child(std::uint32_t node, std::uint8_t byte) const {
 void ThreadSet::add(const Thread& thread) {
     if (std::find(begin(), end(), thread) != end()) return;
     if (size_ == kMaxThreads) {
-        throw Error(fmt::format("grammar: the text can be read in more than {} ways; make its "
-                                "alternatives start differently",
-                                kMaxThreads));
+        throw Error(
+            fmt::format("grammar: the text can be read in more than {} ways; make its "
+                        "alternatives start differently",
+                        kMaxThreads));
     }
     if (size_ == threads_.size()) threads_.emplace_back();
     threads_[size_++] = thread;

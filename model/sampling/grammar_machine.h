@@ -4,8 +4,8 @@
 //
 // A thread is a stack of frames, one per node entered and not yet left, outermost first; a state is
 // a set of threads, one for each way the bytes so far can be read. JSON is deterministic, so there
-// is nearly always one. A frame on top either consumes a byte, or has ended and is popped, or enters
-// a child. Only the grammar's own depth nests, never the input's.
+// is nearly always one. A frame on top either consumes a byte, or has ended and is popped, or
+// enters a child. Only the grammar's own depth nests, never the input's.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +44,14 @@ class LiteralTrie {
 };
 
 enum class NodeKind : std::uint8_t {
-    literal, choice, any_of, sequence, repeat, json_string, json_number, json_object
+    literal,
+    choice,
+    any_of,
+    sequence,
+    repeat,
+    json_string,
+    json_number,
+    json_object
 };
 
 struct GrammarNode {
@@ -101,7 +108,8 @@ void start(const Grammar::Impl& grammar, ThreadSet& state);
 void step(const Grammar::Impl& grammar, const ThreadSet& from, std::uint8_t byte, ThreadSet& to);
 /// Whether the bytes so far are a whole sentence.
 bool completes(const Grammar::Impl& grammar, const ThreadSet& state);
-/// How many more plain characters (valid UTF-8, no control, quote or backslash) are certainly legal.
+/// How many more plain characters (valid UTF-8, no control, quote or backslash) are certainly
+/// legal.
 int free_characters(const Grammar::Impl& grammar, const ThreadSet& state);
 
 /// Consumes a byte of a JSON string in a frame of its own; false when it is not legal.

@@ -121,7 +121,8 @@ std::int64_t real_bound(double bound, bool is_minimum) {
     // The product was rounded; what counts is the value that a reader of the text gets. Past 2^53
     // the next integer is not the next double.
     const double back = rounded / static_cast<double>(kUnit);
-    if (is_minimum && back < clamped) rounded = std::max(rounded + 1, std::nextafter(rounded, 1e19));
+    if (is_minimum && back < clamped)
+        rounded = std::max(rounded + 1, std::nextafter(rounded, 1e19));
     if (!is_minimum && back > clamped) {
         rounded = std::min(rounded - 1, std::nextafter(rounded, -1e19));
     }
@@ -149,8 +150,7 @@ bool is_bounded(const JsonNumberLimits& limits) {
 
 Magnitudes allowed(const JsonNumberLimits& limits, bool negative) {
     const Bounds bounds = bounds_of(limits);
-    return bounds.low > bounds.high ? Magnitudes{}
-                                    : magnitudes(bounds.low, bounds.high, negative);
+    return bounds.low > bounds.high ? Magnitudes{} : magnitudes(bounds.low, bounds.high, negative);
 }
 
 std::uint64_t power_of_ten(std::uint32_t n) {
@@ -173,7 +173,9 @@ bool whole_leads_into(std::uint64_t whole, std::uint64_t unit, const Magnitudes&
     return false;
 }
 
-bool fraction_may_end(const Frame& frame) { return frame.memo % 10 != 0; }
+bool fraction_may_end(const Frame& frame) {
+    return frame.memo % 10 != 0;
+}
 
 /// The value when the text ends here, in units.
 std::uint64_t value_here(const Frame& frame, std::uint64_t unit) {
@@ -255,7 +257,8 @@ bool free_step(Frame& frame, std::uint8_t byte) {
         frame.phase = phase;
         return frame.at <= most;
     };
-    const bool whole_ended = frame.phase == number_phase::zero || frame.phase == number_phase::digits;
+    const bool whole_ended =
+        frame.phase == number_phase::zero || frame.phase == number_phase::digits;
     if (byte == '-' && frame.phase == number_phase::begin) return take(number_phase::minus, 1);
     if (byte == '.') return whole_ended && take(number_phase::point, 1);
     if (byte == 'e' || byte == 'E') {
@@ -270,11 +273,15 @@ bool free_step(Frame& frame, std::uint8_t byte) {
         case number_phase::begin:
         case number_phase::minus:
             return take(byte == '0' ? number_phase::zero : number_phase::digits, 1);
-        case number_phase::zero: return false;
-        case number_phase::digits: return take(number_phase::digits, 15);
+        case number_phase::zero:
+            return false;
+        case number_phase::digits:
+            return take(number_phase::digits, 15);
         case number_phase::point:
-        case number_phase::fraction: return take(number_phase::fraction, 15);
-        default: return take(number_phase::exponent_digits, 2);
+        case number_phase::fraction:
+            return take(number_phase::fraction, 15);
+        default:
+            return take(number_phase::exponent_digits, 2);
     }
 }
 
@@ -290,15 +297,22 @@ bool string_step(const JsonStringLimits& limits, Frame& frame, std::uint8_t byte
         case string_phase::begin:
             frame.phase = string_phase::plain;
             return byte == '"';
-        case string_phase::plain: return plain_step(limits, frame, byte);
-        case string_phase::inside: return inside_step(frame, byte);
-        case string_phase::escape: return escape_step(frame, byte);
-        case string_phase::hex: return hex_step(frame, byte);
-        default: return false;
+        case string_phase::plain:
+            return plain_step(limits, frame, byte);
+        case string_phase::inside:
+            return inside_step(frame, byte);
+        case string_phase::escape:
+            return escape_step(frame, byte);
+        case string_phase::hex:
+            return hex_step(frame, byte);
+        default:
+            return false;
     }
 }
 
-bool string_ended(const Frame& frame) { return frame.phase == string_phase::ended; }
+bool string_ended(const Frame& frame) {
+    return frame.phase == string_phase::ended;
+}
 
 int string_free_characters(const JsonStringLimits& limits, const Frame& frame) {
     if (frame.phase != string_phase::plain) return 0;

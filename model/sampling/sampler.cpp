@@ -33,7 +33,9 @@ struct Among {
 class BlockWeights {
   public:
     BlockWeights(const Among& among, float max, float temperature)
-        : among_(among), max_(static_cast<double>(max)), scale_(1.0 / static_cast<double>(temperature)) {}
+        : among_(among),
+          max_(static_cast<double>(max)),
+          scale_(1.0 / static_cast<double>(temperature)) {}
 
     std::span<const double> at(std::size_t begin) {
         const std::size_t n = std::min(kBlock, among_.size() - begin);
@@ -186,8 +188,8 @@ Sampled draw(const Among& among, const SamplingParams& params, std::uint64_t pos
     if (params.temperature == 0.0F) return sampled(among.logits, row, best);
     const double u = uniform(params.seed, position);
     const bool truncates = params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F;
-    const Token token = truncates ? draw_truncated(among, params, max, u)
-                                  : draw_untruncated(among, params, max, u);
+    const Token token =
+        truncates ? draw_truncated(among, params, max, u) : draw_untruncated(among, params, max, u);
     return sampled(among.logits, row, token);
 }
 
@@ -208,8 +210,9 @@ Sampled sample_among(std::span<const float> logits, const SamplingParams& params
                      std::uint64_t position, std::span<const Token> candidates) {
     check(params);
     if (!candidates.empty()) {
-        expect(candidates.front() >= 0 && static_cast<std::size_t>(candidates.back()) < logits.size(),
-               "candidates ascend from 0 to below the vocabulary size");
+        expect(
+            candidates.front() >= 0 && static_cast<std::size_t>(candidates.back()) < logits.size(),
+            "candidates ascend from 0 to below the vocabulary size");
     }
     return draw({logits, candidates, false}, params, position);
 }

@@ -53,7 +53,8 @@ TokenIndex::TokenIndex(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {
         return plain_characters(a) < plain_characters(b);
     });
     plain_ends_.assign(static_cast<std::size_t>(longest) + 1, 0);
-    for (const Token token : plain_) ++plain_ends_[static_cast<std::size_t>(plain_characters(token))];
+    for (const Token token : plain_)
+        ++plain_ends_[static_cast<std::size_t>(plain_characters(token))];
     for (std::size_t i = 1; i < plain_ends_.size(); ++i) plain_ends_[i] += plain_ends_[i - 1];
 }
 
@@ -160,14 +161,19 @@ void ConstrainedDecoder::advance(Token token) {
     const bool known = token >= 0 && token < tokenizer.vocab_size();
     if (known && !ended_ && is_end(token) && complete()) {
         ended_ = true;
-    } else if (!known || ended_ || tokenizer.is_special(token) || tokenizer.token_bytes(token).empty() ||
+    } else if (!known || ended_ || tokenizer.is_special(token) ||
+               tokenizer.token_bytes(token).empty() ||
                !state_.advance(tokenizer.token_bytes(token))) {
         throw Error(fmt::format("grammar: token {} is not allowed here", token));
     }
     fresh_ = false;
 }
 
-bool ConstrainedDecoder::complete() const { return state_.complete(); }
-bool ConstrainedDecoder::dead_end() const { return ended_ || state_.dead_end(); }
+bool ConstrainedDecoder::complete() const {
+    return state_.complete();
+}
+bool ConstrainedDecoder::dead_end() const {
+    return ended_ || state_.dead_end();
+}
 
 }  // namespace skein::model

@@ -2,10 +2,10 @@
 // A grammar seen through a vocabulary: which tokens may come next, and which one must. PUBLIC.
 //
 // The allowed tokens of a state are found by walking the vocabulary's byte trie together with the
-// automaton, so a state that allows few bytes costs a few hundred steps. Inside a JSON string almost
-// every token is allowed; those made of plain characters only are kept apart, ordered by length, so
-// that they cost nothing to check.
-// Source of the trie walk: llguidance (guidance-ai), "fast token masking" notes, 2024.
+// automaton, so a state that allows few bytes costs a few hundred steps. Inside a JSON string
+// almost every token is allowed; those made of plain characters only are kept apart, ordered by
+// length, so that they cost nothing to check. Source of the trie walk: llguidance (guidance-ai),
+// "fast token masking" notes, 2024.
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,8 @@
 namespace skein::model {
 
 /// A vocabulary's normal and byte tokens in the two forms the mask needs. Immutable; made once for
-/// a tokenizer (tens of milliseconds) and shared by all decoders. Lifetime: the tokenizer outlives it.
+/// a tokenizer (tens of milliseconds) and shared by all decoders. Lifetime: the tokenizer outlives
+/// it.
 class TokenIndex {
   public:
     explicit TokenIndex(const Tokenizer& tokenizer);
@@ -47,7 +48,8 @@ class TokenIndex {
     std::vector<int> plain_characters_;
 };
 
-/// Follows one constrained reply. Usage: while not done(): take `forced()` or draw one of `allowed()`
+/// Follows one constrained reply. Usage: while not done(): take `forced()` or draw one of
+/// `allowed()`
 /// (`sample_among`), then `advance` over it.
 class ConstrainedDecoder {
   public:

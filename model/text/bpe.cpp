@@ -76,9 +76,9 @@ Bpe::Bpe(const Vocabulary& vocabulary)
         const auto token_of = [&](const std::string& text, const char* role) {
             const auto found = token_of_text_.find(text);
             if (found != token_of_text_.end()) return found->second;
-            throw Error(fmt::format(
-                "tokenizer: merge {} ('{}' + '{}'): the {} '{}' is not a normal token", rank,
-                printable(left), printable(right), role, printable(text)));
+            throw Error(
+                fmt::format("tokenizer: merge {} ('{}' + '{}'): the {} '{}' is not a normal token",
+                            rank, printable(left), printable(right), role, printable(text)));
         };
         const Token result = token_of(left + right, "result");
         merges_.insert({pair_of(token_of(left, "left part"), token_of(right, "right part")),

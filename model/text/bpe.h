@@ -20,7 +20,7 @@ struct BpeScratch {
     struct Symbol {
         Token token;
         std::uint32_t previous, next;  ///< positions; kNone at the ends
-        std::uint32_t rank;            ///< of the pair with the next symbol; kNone if it never merges
+        std::uint32_t rank;  ///< of the pair with the next symbol; kNone if it never merges
     };
     std::vector<Symbol> symbols;
     std::vector<std::uint64_t> heap;  ///< rank << 32 | position

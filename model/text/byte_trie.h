@@ -24,7 +24,8 @@ class ByteTrie {
     };
 
     ByteTrie() = default;
-    /// Requires: values >= 0. Of equal strings the first in `entries` is kept; empty ones are left out.
+    /// Requires: values >= 0. Of equal strings the first in `entries` is kept; empty ones are left
+    /// out.
     explicit ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> entries);
 
     /// All nodes but the root, children in byte order; the root's children begin at index 0.

@@ -32,7 +32,9 @@ constexpr std::array<Alias, 13> kAliases{{
     {"minimax-m3", "minimax-m2"},
 }};
 
-char lower_ascii(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+char lower_ascii(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
 
 }  // namespace
 
@@ -86,16 +88,19 @@ std::size_t PreTokenizer::contraction(const Reader& reader, std::size_t at, bool
     // U+017F folds to 's', the only letter outside ASCII that any contraction matches.
     if (ignore_case && rest.substr(1) == "\xC5\xBF") return 3;
     const char second = letter(2);
-    const bool two = ((first == 'r' || first == 'v') && second == 'e') ||
-                     (first == 'l' && second == 'l');
+    const bool two =
+        ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l');
     return two ? 3 : 0;
 }
 
 std::size_t PreTokenizer::end_of_piece(Reader& reader, std::size_t begin) const {
     switch (family_) {
-        case Family::gpt2: return gpt2_piece(reader, begin);
-        case Family::qwen2: return qwen2_piece(reader, begin);
-        case Family::o200k: break;
+        case Family::gpt2:
+            return gpt2_piece(reader, begin);
+        case Family::qwen2:
+            return qwen2_piece(reader, begin);
+        case Family::o200k:
+            break;
     }
     if (const std::size_t end = o200k_word(reader, begin); end != begin) return end;
     if (reader.at(begin).kind == CharClass::number) return digits(reader, begin);
@@ -137,9 +142,7 @@ std::size_t PreTokenizer::qwen2_piece(Reader& reader, std::size_t begin) const {
 /// lower-case letter follows; else the run's last character that is in both sets (Lm, Lo, M) is
 /// given to L+, and the word ends after it; else only the second alternative is left.
 std::size_t PreTokenizer::o200k_word(Reader& reader, std::size_t begin) const {
-    const auto in_both = [](CharClass c) {
-        return c == CharClass::letter || c == CharClass::mark;
-    };
+    const auto in_both = [](CharClass c) { return c == CharClass::letter || c == CharClass::mark; };
     const auto word_from = [&](std::size_t start, bool second_alternative) {
         std::size_t after_both = start;
         std::size_t end = start;
@@ -150,7 +153,8 @@ std::size_t PreTokenizer::o200k_word(Reader& reader, std::size_t begin) const {
             unit = reader.at(end);
         }
         if (unit.kind == CharClass::lower) {
-            return run(reader, end, [&](CharClass c) { return c == CharClass::lower || in_both(c); })
+            return run(reader, end,
+                       [&](CharClass c) { return c == CharClass::lower || in_both(c); })
                 .end;
         }
         if (after_both != start) return after_both;
@@ -177,7 +181,8 @@ std::size_t PreTokenizer::o200k_word(Reader& reader, std::size_t begin) const {
 
 std::size_t PreTokenizer::digits(Reader& reader, std::size_t begin) const {
     int left = max_digits_;
-    return run(reader, begin, [&](CharClass c) { return c == CharClass::number && left-- > 0; }).end;
+    return run(reader, begin, [&](CharClass c) { return c == CharClass::number && left-- > 0; })
+        .end;
 }
 
 std::size_t PreTokenizer::punctuation_or_space(Reader& reader, std::size_t begin) const {

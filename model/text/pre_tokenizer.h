@@ -76,8 +76,8 @@ class PreTokenizer {
     std::size_t space(Reader& reader, std::size_t begin, bool newlines_first) const;
 
     Family family_ = Family::gpt2;
-    bool digits_apart_ = false;    ///< smollm's first pass
-    bool slash_in_tail_ = false;   ///< [\r\n/]* and not [\r\n]* after punctuation
+    bool digits_apart_ = false;   ///< smollm's first pass
+    bool slash_in_tail_ = false;  ///< [\r\n/]* and not [\r\n]* after punctuation
     int max_digits_ = 3;
 };
 

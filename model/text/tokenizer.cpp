@@ -96,8 +96,8 @@ struct Tokenizer::Impl {
           fingerprint(hash_of(vocabulary)) {}
 
     void encode(std::string_view bytes, BpeScratch& scratch, Tokens& out) const {
-        pre_tokenizer.split(
-            bytes, [&](std::string_view piece) { bpe.encode(piece, scratch, out); });
+        pre_tokenizer.split(bytes,
+                            [&](std::string_view piece) { bpe.encode(piece, scratch, out); });
     }
     std::size_t index(Token token) const {
         const auto i = static_cast<std::size_t>(token);
@@ -146,8 +146,8 @@ Tokens Tokenizer::encode_with_specials(std::string_view text) const {
 
 std::vector<std::size_t> Tokenizer::pieces(std::string_view bytes) const {
     std::vector<std::size_t> lengths;
-    impl_->pre_tokenizer.split(
-        bytes, [&](std::string_view piece) { lengths.push_back(piece.size()); });
+    impl_->pre_tokenizer.split(bytes,
+                               [&](std::string_view piece) { lengths.push_back(piece.size()); });
     return lengths;
 }
 
@@ -176,12 +176,24 @@ std::optional<Token> Tokenizer::find_special(std::string_view text) const {
     return match->value;
 }
 
-int Tokenizer::vocab_size() const { return static_cast<int>(impl_->vocabulary.texts.size()); }
-std::optional<Token> Tokenizer::bos() const { return impl_->vocabulary.bos; }
-std::optional<Token> Tokenizer::eos() const { return impl_->vocabulary.eos; }
-std::optional<Token> Tokenizer::eot() const { return impl_->vocabulary.eot; }
-bool Tokenizer::add_bos() const { return impl_->vocabulary.add_bos; }
-std::uint64_t Tokenizer::fingerprint() const { return impl_->fingerprint; }
+int Tokenizer::vocab_size() const {
+    return static_cast<int>(impl_->vocabulary.texts.size());
+}
+std::optional<Token> Tokenizer::bos() const {
+    return impl_->vocabulary.bos;
+}
+std::optional<Token> Tokenizer::eos() const {
+    return impl_->vocabulary.eos;
+}
+std::optional<Token> Tokenizer::eot() const {
+    return impl_->vocabulary.eot;
+}
+bool Tokenizer::add_bos() const {
+    return impl_->vocabulary.add_bos;
+}
+std::uint64_t Tokenizer::fingerprint() const {
+    return impl_->fingerprint;
+}
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 

@@ -36,7 +36,8 @@ class Tokenizer {
     /// The bytes of one token. Requires: 0 <= token < vocab_size().
     std::string_view token_bytes(Token token) const;
     TokenType token_type(Token token) const;
-    /// True for control, user-defined, unknown and unused tokens: never produced from untrusted bytes.
+    /// True for control, user-defined, unknown and unused tokens: never produced from untrusted
+    /// bytes.
     bool is_special(Token token) const;
     /// The control or user-defined token with exactly this literal text.
     std::optional<Token> find_special(std::string_view text) const;

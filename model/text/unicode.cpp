@@ -25,17 +25,23 @@ CharClass classify(char32_t c) {
     if (is_white_space(c)) return CharClass::space;
     switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
         case UTF8PROC_CATEGORY_LU:
-        case UTF8PROC_CATEGORY_LT: return CharClass::upper;
-        case UTF8PROC_CATEGORY_LL: return CharClass::lower;
+        case UTF8PROC_CATEGORY_LT:
+            return CharClass::upper;
+        case UTF8PROC_CATEGORY_LL:
+            return CharClass::lower;
         case UTF8PROC_CATEGORY_LM:
-        case UTF8PROC_CATEGORY_LO: return CharClass::letter;
+        case UTF8PROC_CATEGORY_LO:
+            return CharClass::letter;
         case UTF8PROC_CATEGORY_MN:
         case UTF8PROC_CATEGORY_MC:
-        case UTF8PROC_CATEGORY_ME: return CharClass::mark;
+        case UTF8PROC_CATEGORY_ME:
+            return CharClass::mark;
         case UTF8PROC_CATEGORY_ND:
         case UTF8PROC_CATEGORY_NL:
-        case UTF8PROC_CATEGORY_NO: return CharClass::number;
-        default: return CharClass::other;
+        case UTF8PROC_CATEGORY_NO:
+            return CharClass::number;
+        default:
+            return CharClass::other;
     }
 }
 

@@ -47,10 +47,16 @@ enum class CharClass : std::uint8_t {
     end       ///< past the last byte
 };
 
-constexpr bool is_letter(CharClass c) { return c <= CharClass::letter; }
-constexpr bool is_space(CharClass c) { return c >= CharClass::blank && c <= CharClass::space; }
+constexpr bool is_letter(CharClass c) {
+    return c <= CharClass::letter;
+}
+constexpr bool is_space(CharClass c) {
+    return c >= CharClass::blank && c <= CharClass::space;
+}
 /// In `[^\s\p{L}\p{N}]`.
-constexpr bool is_punctuation(CharClass c) { return c == CharClass::other || c == CharClass::mark; }
+constexpr bool is_punctuation(CharClass c) {
+    return c == CharClass::other || c == CharClass::mark;
+}
 
 /// The class of every code point. Immutable; one instance a process.
 class CharClassTable {

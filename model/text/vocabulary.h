@@ -13,7 +13,12 @@ namespace skein::model {
 
 /// Values as in GGUF `tokenizer.ggml.token_type`.
 enum class TokenType : std::uint8_t {
-    normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
+    normal = 1,
+    unknown = 2,
+    control = 3,
+    user_defined = 4,
+    unused = 5,
+    byte = 6
 };
 
 /// Byte-level BPE tables. Token texts are the *raw bytes* the token stands for (the GPT-2 byte

@@ -21,10 +21,11 @@ std::shared_ptr<const Grammar> make_grammar() {
     JsonNumberLimits real;
     real.real_minimum = -2.5;
     real.real_maximum = 1000.25;
-    const auto members = b.json_object({{"s", b.json_string({.min_chars = 1, .max_chars = 9}), true},
-                                        {"i", b.json_number({.integer = true, .minimum = -7}), false},
-                                        {"r", b.json_number(real), false},
-                                        {"v", b.json_value(3), false}});
+    const auto members =
+        b.json_object({{"s", b.json_string({.min_chars = 1, .max_chars = 9}), true},
+                       {"i", b.json_number({.integer = true, .minimum = -7}), false},
+                       {"r", b.json_number(real), false},
+                       {"v", b.json_value(3), false}});
     return b.finish(b.any_of({members, b.json_value(4)}));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A vocabulary that fits in a page: every byte, the chatml control tokens, and a few merges, so that
-// tests of conversations and grammars need no model file.
+// A vocabulary that fits in a page: every byte, the chatml control tokens, and a few merges, so
+// that tests of conversations and grammars need no model file.
 
 #include <array>
 #include <string>
@@ -22,13 +22,26 @@ inline model::Vocabulary byte_vocabulary() {
         v.texts.push_back(std::move(text));
         v.types.push_back(type);
     };
-    for (int b = 0; b < 256; ++b) add(std::string(1, static_cast<char>(b)), model::TokenType::normal);
+    for (int b = 0; b < 256; ++b)
+        add(std::string(1, static_cast<char>(b)), model::TokenType::normal);
     for (const char* text : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
         add(text, model::TokenType::control);
     }
     const std::array<std::pair<const char*, const char*>, 14> merges{{
-        {"t", "h"}, {"th", "e"}, {" ", "the"}, {"i", "n"}, {"e", "r"}, {"a", "n"}, {" ", " "},
-        {"{", "\""}, {"\"", ":"}, {"\"", ","}, {"\"", "}"}, {"\":", "\""}, {"\"}", "}"}, {"0", "0"},
+        {"t", "h"},
+        {"th", "e"},
+        {" ", "the"},
+        {"i", "n"},
+        {"e", "r"},
+        {"a", "n"},
+        {" ", " "},
+        {"{", "\""},
+        {"\"", ":"},
+        {"\"", ","},
+        {"\"", "}"},
+        {"\":", "\""},
+        {"\"}", "}"},
+        {"0", "0"},
     }};
     for (const auto& [left, right] : merges) {
         v.merges.emplace_back(left, right);

@@ -28,34 +28,51 @@ class RandomSchema {
     bool chance(int percent) { return below(100) < percent; }
 
     std::string name() {
-        static const char* const kNames[] = {"path",  "pat",     "p",    "count", "a b",  "quo\"te",
-                                             "back\\", "\xC3\xA9t\xC3\xA9", "line\n", "deep", "n"};
+        static const char* const kNames[] = {"path",   "pat",     "p",      "count",
+                                             "a b",    "quo\"te", "back\\", "\xC3\xA9t\xC3\xA9",
+                                             "line\n", "deep",    "n"};
         return kNames[below(11)];
     }
 
     boost::json::value scalar() {
         switch (below(6)) {
-            case 0: return below(2000) - 1000;
-            case 1: return 0.5 * below(10);
-            case 2: return chance(50);
-            case 3: return nullptr;
-            case 4: return {1, "x", nullptr};
-            default: return boost::json::value(name());
+            case 0:
+                return below(2000) - 1000;
+            case 1:
+                return 0.5 * below(10);
+            case 2:
+                return chance(50);
+            case 3:
+                return nullptr;
+            case 4:
+                return {1, "x", nullptr};
+            default:
+                return boost::json::value(name());
         }
     }
 
     boost::json::object any_schema(int depth) {
         switch (below(depth > 0 ? 11 : 8)) {
-            case 0: return string_schema();
-            case 1: return integer_schema();
-            case 2: return number_schema();
-            case 3: return {{"type", "boolean"}};
-            case 4: return {{"type", "null"}};
-            case 5: return {{"const", scalar()}, {"description", "one value"}};
-            case 6: return enum_schema();
-            case 7: return chance(20) ? boost::json::object{} : string_schema();
-            case 8: return array_schema(depth - 1);
-            default: return object_schema(depth - 1);
+            case 0:
+                return string_schema();
+            case 1:
+                return integer_schema();
+            case 2:
+                return number_schema();
+            case 3:
+                return {{"type", "boolean"}};
+            case 4:
+                return {{"type", "null"}};
+            case 5:
+                return {{"const", scalar()}, {"description", "one value"}};
+            case 6:
+                return enum_schema();
+            case 7:
+                return chance(20) ? boost::json::object{} : string_schema();
+            case 8:
+                return array_schema(depth - 1);
+            default:
+                return object_schema(depth - 1);
         }
     }
 
@@ -121,11 +138,12 @@ class RandomSchema {
     std::mt19937_64 random_;
 };
 
-/// One sentence of the decoder's grammar, or what there is of it after `max_tokens`. `logits_of` gets
-/// the tokens so far and returns logits of the whole vocabulary.
+/// One sentence of the decoder's grammar, or what there is of it after `max_tokens`. `logits_of`
+/// gets the tokens so far and returns logits of the whole vocabulary.
 template <class LogitsOf>
-model::Tokens sample_sentence(model::ConstrainedDecoder& decoder, const model::SamplingParams& params,
-                              bool take_forced, std::size_t max_tokens, LogitsOf&& logits_of) {
+model::Tokens sample_sentence(model::ConstrainedDecoder& decoder,
+                              const model::SamplingParams& params, bool take_forced,
+                              std::size_t max_tokens, LogitsOf&& logits_of) {
     model::Tokens tokens;
     while (!decoder.done() && tokens.size() < max_tokens) {
         const auto forced = take_forced ? decoder.forced() : std::nullopt;

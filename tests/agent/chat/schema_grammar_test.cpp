@@ -36,16 +36,18 @@ TEST_CASE("schema_grammar: texts valid against a schema match, others do not") {
         "n": {"type": "integer", "minimum": -3, "maximum": 12},
         "tags": {"type": "array", "items": {"enum": ["a", "b", 1]}, "maxItems": 2}},
         "required": ["path"]})";
-    for (const char* text : {R"({"path":"x"})", R"({"n":-3,"path":"abcde"})",
-                             R"({"tags":["a",1],"path":"\u00e9","n":12})", R"({"path":"x","tags":[]})"}) {
+    for (const char* text :
+         {R"({"path":"x"})", R"({"n":-3,"path":"abcde"})",
+          R"({"tags":["a",1],"path":"\u00e9","n":12})", R"({"path":"x","tags":[]})"}) {
         CAPTURE(text);
         CHECK(matches(schema, text));
         CHECK_FALSE(tools::validate(json::parse(text), json::parse(schema).get_object()));
     }
-    for (const char* text : {"{}", R"({"path":""})", R"({"path":"abcdef"})", R"({"path":"x","n":13})",
-                             R"({"path":"x","path":"y"})", R"({"path":"x","other":1})",
-                             R"({"path":"x","tags":["a","a","a"]})", R"({ "path":"x"})", "[]",
-                             R"({"path":"x","n":-0})", R"({"path":"x","n":1.0})", R"({"path":null})"}) {
+    for (const char* text :
+         {"{}", R"({"path":""})", R"({"path":"abcdef"})", R"({"path":"x","n":13})",
+          R"({"path":"x","path":"y"})", R"({"path":"x","other":1})",
+          R"({"path":"x","tags":["a","a","a"]})", R"({ "path":"x"})", "[]",
+          R"({"path":"x","n":-0})", R"({"path":"x","n":1.0})", R"({"path":null})"}) {
         CAPTURE(text);
         CHECK_FALSE(matches(schema, text));
     }
@@ -72,14 +74,16 @@ TEST_CASE("schema_grammar: schemas that cannot be enforced or met are refused by
                              model::Error);
     };
     refused(R"({"pattern": "a*"})", "\"pattern\" is not enforced");
-    refused(R"({"type": "integer", "minimum": 5, "maximum": 4})", "no integer lies between 5 and 4");
+    refused(R"({"type": "integer", "minimum": 5, "maximum": 4})",
+            "no integer lies between 5 and 4");
     refused(R"({"properties": {"a": {"minLength": 5, "maxLength": 4}}})", "/a: minLength is 5");
     refused(R"({"enum": ["a"], "type": "integer"})", "no listed value");
     json::object deep;
     for (int i = 0; i < 32; ++i) deep = json::object{{"items", std::move(deep)}};
     grammar_of(deep);
     deep = json::object{{"items", std::move(deep)}};
-    CHECK_THROWS_WITH_AS(grammar_of(deep), doctest::Contains("nested deeper than 32"), model::Error);
+    CHECK_THROWS_WITH_AS(grammar_of(deep), doctest::Contains("nested deeper than 32"),
+                         model::Error);
 }
 
 TEST_CASE("schema_grammar: 1000 texts sampled from random logits parse and validate") {

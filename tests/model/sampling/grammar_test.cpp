@@ -113,10 +113,12 @@ TEST_CASE("grammar: forced bytes end where a second continuation or the end is p
 
 TEST_CASE("grammar: optional parts, repeats with separators and ambiguous alternatives") {
     const auto list = state_of([](Builder& b) {
-        return b.sequence({b.repeat(b.literal("x"), b.literal(","), 1, 3), b.optional(b.literal(";"))});
+        return b.sequence(
+            {b.repeat(b.literal("x"), b.literal(","), 1, 3), b.optional(b.literal(";"))});
     });
     for (const char* text : {"x", "x,x", "x,x,x", "x;", "x,x,x;"}) CHECK(matches(list, text));
-    for (const char* text : {"", ";", "x,", "xx", "x,x,x,x", "x;;"}) CHECK_FALSE(matches(list, text));
+    for (const char* text : {"", ";", "x,", "xx", "x,x,x,x", "x;;"})
+        CHECK_FALSE(matches(list, text));
     const auto ambiguous = state_of([](Builder& b) {
         const Node number = b.json_number({.integer = true});
         return b.sequence({b.any_of({number, b.literal("12a"), b.literal("")}), b.literal("3")});
@@ -145,9 +147,31 @@ TEST_CASE("grammar: an advance that fails changes nothing, and copies are indepe
 
 TEST_CASE("grammar: JSON strings are those that a strict parser takes") {
     const auto state = state_of([](Builder& b) { return b.json_string({.max_chars = 40}); });
-    const std::string parts[] = {"a", "\"", "\\", "u", "0", "d", "8", "F", "n", "/", "\xC3\xA9", "\xC3",
-                                 "\xA9", "\xE4\xB8\xAD", "\xE4\xB8", "\xF0\x9F\x98\x80", "\xED\xA0\x80",
-                                 "\xC0\xAF", "\xF5", "\n", "\x7F", "\\u00e9", "\\\"", "\x1F", "\\uD83D"};
+    const std::string parts[] = {"a",
+                                 "\"",
+                                 "\\",
+                                 "u",
+                                 "0",
+                                 "d",
+                                 "8",
+                                 "F",
+                                 "n",
+                                 "/",
+                                 "\xC3\xA9",
+                                 "\xC3",
+                                 "\xA9",
+                                 "\xE4\xB8\xAD",
+                                 "\xE4\xB8",
+                                 "\xF0\x9F\x98\x80",
+                                 "\xED\xA0\x80",
+                                 "\xC0\xAF",
+                                 "\xF5",
+                                 "\n",
+                                 "\x7F",
+                                 "\\u00e9",
+                                 "\\\"",
+                                 "\x1F",
+                                 "\\uD83D"};
     const std::regex surrogate_escape("\\\\u[dD][89abAB]");
     std::mt19937 random(11);
     int valid = 0;
@@ -167,7 +191,8 @@ TEST_CASE("grammar: JSON strings are those that a strict parser takes") {
 }
 
 TEST_CASE("grammar: string lengths count characters and force the closing quote") {
-    auto state = state_of([](Builder& b) { return b.json_string({.min_chars = 2, .max_chars = 3}); });
+    auto state =
+        state_of([](Builder& b) { return b.json_string({.min_chars = 2, .max_chars = 3}); });
     CHECK_FALSE(matches(state, "\"\xC3\xA9\""));
     CHECK(matches(state, "\"\xC3\xA9\\u00e9\""));
     CHECK(matches(state, "\"\xF0\x9F\x98\x80\\\\b\""));
@@ -179,8 +204,9 @@ TEST_CASE("grammar: string lengths count characters and force the closing quote"
 }
 
 TEST_CASE("grammar: bounded integers are exactly those in the range, and no prefix is stuck") {
-    const std::pair<std::int64_t, std::int64_t> ranges[] = {
-        {0, 0}, {-3, 12}, {7, 7}, {10, 99}, {95, 1003}, {-120, -15}, {-1, 0}, {1, 1000}, {200, 201}};
+    const std::pair<std::int64_t, std::int64_t> ranges[] = {{0, 0},   {-3, 12},   {7, 7},
+                                                            {10, 99}, {95, 1003}, {-120, -15},
+                                                            {-1, 0},  {1, 1000},  {200, 201}};
     for (const auto& [low, high] : ranges) {
         CAPTURE(low);
         CAPTURE(high);
@@ -226,8 +252,8 @@ TEST_CASE("grammar: free numbers follow the JSON syntax with capped digits") {
         CAPTURE(text);
         CHECK(matches(state, text));
     }
-    for (const char* text : {"", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1e123", "1.5.5", "1e5.5",
-                             "1234567890123456", "1-2", "--1", "1e+-3", "1E+5e2"}) {
+    for (const char* text : {"", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1e123", "1.5.5",
+                             "1e5.5", "1234567890123456", "1-2", "--1", "1e+-3", "1E+5e2"}) {
         CAPTURE(text);
         CHECK_FALSE(matches(state, text));
     }
@@ -257,7 +283,8 @@ TEST_CASE("grammar: objects take their members in any order, once, the required 
 
 TEST_CASE("grammar: any value is compact JSON up to its depth") {
     const auto state = state_of([](Builder& b) { return b.json_value(2); });
-    for (const char* text : {"1", "\"x\"", "null", "[]", "{}", "[[1,true],{\"a\":[]}]", "{\"k\":{\"k\":1}}"}) {
+    for (const char* text :
+         {"1", "\"x\"", "null", "[]", "{}", "[[1,true],{\"a\":[]}]", "{\"k\":{\"k\":1}}"}) {
         CAPTURE(text);
         CHECK(matches(state, text) == (std::string_view(text) != "[[1,true],{\"a\":[]}]"));
     }
@@ -270,9 +297,10 @@ TEST_CASE("grammar: any value is compact JSON up to its depth") {
 TEST_CASE("grammar: random walks never get stuck and give what a strict parser takes") {
     const auto start = state_of([](Builder& b) {
         const Node value = b.json_value(3);
-        return b.json_object({{"path", b.json_string({.max_chars = 8}), true},
-                              {"pattern", value, false},
-                              {"n", b.json_number({.integer = true, .minimum = -5, .maximum = 77}), true}});
+        return b.json_object(
+            {{"path", b.json_string({.max_chars = 8}), true},
+             {"pattern", value, false},
+             {"n", b.json_number({.integer = true, .minimum = -5, .maximum = 77}), true}});
     });
     std::mt19937 random(4);
     for (int walk = 0; walk < 50; ++walk) {
@@ -317,14 +345,18 @@ TEST_CASE("grammar: what no text could match, and what is too large, is refused"
     CHECK_THROWS_AS(b.json_object(std::vector<Builder::Member>(65, {"a", x, true})), Error);
     CHECK_THROWS_AS(b.finish(-1), Error);
     Node deep = x;
-    CHECK_THROWS_WITH_AS([&] { for (int i = 0; i < 600; ++i) deep = b.sequence({deep, x}); }(),
-                         doctest::Contains("grammar: too large: depth 513 of 512"), Error);
+    CHECK_THROWS_WITH_AS(
+        [&] {
+            for (int i = 0; i < 600; ++i) deep = b.sequence({deep, x});
+        }(),
+        doctest::Contains("grammar: too large: depth 513 of 512"), Error);
 }
 
 TEST_CASE("grammar: a text that can be read in too many ways is an error, not a hang") {
     auto state = state_of([](Builder& b) {
         std::vector<Node> alternatives;
-        for (int i = 0; i < 5000; ++i) alternatives.push_back(b.literal(std::string("a").append(std::to_string(i))));
+        for (int i = 0; i < 5000; ++i)
+            alternatives.push_back(b.literal(std::string("a").append(std::to_string(i))));
         return b.any_of(alternatives);
     });
     CHECK_THROWS_WITH_AS(state.advance("a"), doctest::Contains("more than 4096 ways"), Error);

@@ -36,7 +36,8 @@ std::vector<int> histogram(std::span<const float> logits, const SamplingParams& 
     return counts;
 }
 
-/// The chi-square statistic of counts against probabilities; zero-probability tokens must be unseen.
+/// The chi-square statistic of counts against probabilities; zero-probability tokens must be
+/// unseen.
 double chi_square(const std::vector<int>& counts, std::vector<double> weights) {
     const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
     const int n = std::accumulate(counts.begin(), counts.end(), 0);
@@ -81,7 +82,8 @@ TEST_CASE("sampler: frequencies follow the softmax at several temperatures") {
     for (const float temperature : {0.5F, 1.0F, 2.0F}) {
         CAPTURE(temperature);
         std::vector<double> weights;
-        for (const float x : logits) weights.push_back(std::exp(static_cast<double>(x / temperature)));
+        for (const float x : logits)
+            weights.push_back(std::exp(static_cast<double>(x / temperature)));
         const auto counts = histogram(logits, {.temperature = temperature, .seed = 7}, 20000);
         CHECK(chi_square(counts, weights) < 25);  // 4 degrees of freedom: p = 5e-5
     }

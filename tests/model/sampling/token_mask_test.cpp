@@ -34,7 +34,9 @@ Tokens slow_allowed(const Tokenizer& tokenizer, const GrammarState& state) {
     return tokens;
 }
 
-Tokens list(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
+Tokens list(std::span<const Token> tokens) {
+    return {tokens.begin(), tokens.end()};
+}
 
 }  // namespace
 
@@ -75,7 +77,8 @@ TEST_CASE("token_mask: allowed tokens are those whose bytes the grammar takes, a
     }
 }
 
-TEST_CASE("token_mask: forced tokens are the tokenizer's own, held back where text could join them") {
+TEST_CASE(
+    "token_mask: forced tokens are the tokenizer's own, held back where text could join them") {
     const Tokenizer tokenizer(byte_vocabulary());
     ConstrainedDecoder decoder(tokenizer, call_grammar());
     Tokens forced;

@@ -71,7 +71,8 @@ Vocabulary random_vocabulary(unsigned seed, std::size_t n_merges) {
     while (v.merges.size() < n_merges) {
         const std::string left = parts[random() % parts.size()];
         const std::string right = parts[random() % parts.size()];
-        if (left.size() + right.size() > 40 || !known.try_emplace(left + right, true).second) continue;
+        if (left.size() + right.size() > 40 || !known.try_emplace(left + right, true).second)
+            continue;
         v.merges.emplace_back(left, right);
         v.texts.push_back(left + right);
         v.types.push_back(TokenType::normal);

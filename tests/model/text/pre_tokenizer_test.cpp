@@ -38,10 +38,19 @@ TEST_CASE("pre_tokenizer: families differ in digits, newlines and the slash as p
 }
 
 TEST_CASE("pre_tokenizer: o200k gives back what backtracking would give back") {
-    CHECK(pieces_of("o200k", "\xE4\xB8\xAD" "AB") == Pieces{"\xE4\xB8\xAD", "AB"});
-    CHECK(pieces_of("o200k", "AB\xE4\xB8\xAD" "AB") == Pieces{"AB\xE4\xB8\xAD", "AB"});
-    CHECK(pieces_of("o200k", "\xCC\x81" "AB") == Pieces{"\xCC\x81", "AB"});
-    CHECK(pieces_of("o200k", "!\xCC\x81" "ab") == Pieces{"!\xCC\x81" "ab"});
+    CHECK(pieces_of("o200k",
+                    "\xE4\xB8\xAD"
+                    "AB") == Pieces{"\xE4\xB8\xAD", "AB"});
+    CHECK(pieces_of("o200k",
+                    "AB\xE4\xB8\xAD"
+                    "AB") == Pieces{"AB\xE4\xB8\xAD", "AB"});
+    CHECK(pieces_of("o200k",
+                    "\xCC\x81"
+                    "AB") == Pieces{"\xCC\x81", "AB"});
+    CHECK(pieces_of("o200k",
+                    "!\xCC\x81"
+                    "ab") == Pieces{"!\xCC\x81"
+                                    "ab"});
 }
 
 TEST_CASE("pre_tokenizer: pieces equal the published patterns on random texts") {
@@ -53,8 +62,8 @@ TEST_CASE("pre_tokenizer: pieces equal the published patterns on random texts") 
         const std::string hex(row.at(1).as_string());
         const std::string text = from_hex(hex);
         std::vector<std::size_t> lengths;
-        PreTokenizer(family).split(text,
-                                   [&](std::string_view piece) { lengths.push_back(piece.size()); });
+        PreTokenizer(family).split(
+            text, [&](std::string_view piece) { lengths.push_back(piece.size()); });
         CAPTURE(family);
         CAPTURE(hex);
         CHECK(lengths == boost::json::value_to<std::vector<std::size_t>>(row.at(2)));
@@ -62,8 +71,24 @@ TEST_CASE("pre_tokenizer: pieces equal the published patterns on random texts") 
 }
 
 TEST_CASE("pre_tokenizer: work is linear in every kind of run") {
-    const std::string units[] = {"a", "A", "_", " ", "\n", "\t", "7", "\xE4\xB8\xAD", "\xFF", "'",
-                                 "\xCC\x81", " \n", "\xE4\xB8\xAD" "A", "'s", "!A", "aA", " !"};
+    const std::string units[] = {"a",
+                                 "A",
+                                 "_",
+                                 " ",
+                                 "\n",
+                                 "\t",
+                                 "7",
+                                 "\xE4\xB8\xAD",
+                                 "\xFF",
+                                 "'",
+                                 "\xCC\x81",
+                                 " \n",
+                                 "\xE4\xB8\xAD"
+                                 "A",
+                                 "'s",
+                                 "!A",
+                                 "aA",
+                                 " !"};
     for (const char* family : {"gpt2", "smollm", "qwen2", "llama-bpe", "o200k", "minimax-m2"}) {
         for (const std::string& unit : units) {
             std::string text;

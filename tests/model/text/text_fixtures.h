@@ -1,8 +1,8 @@
 #pragma once
 // Reading the tokenizer fixtures: JSON files, hex, and a tokenizer.json as a Vocabulary.
 
-#include <boost/json.hpp>
 #include <doctest/doctest.h>
+#include <boost/json.hpp>
 
 #include <fstream>
 #include <sstream>

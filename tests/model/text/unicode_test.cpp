@@ -26,11 +26,11 @@ TEST_CASE("unicode: an invalid step covers the maximal subpart and knows whether
         unsigned length;
         bool truncated;
     };
-    for (const Case& c : {Case{"\x80", 1, false}, Case{"\xFF", 1, false}, Case{"\xC3", 1, true},
-                          Case{"\xC0\xAF", 1, false}, Case{"\xE4\xB8", 2, true},
-                          Case{"\xE4\xB8 ", 2, false}, Case{"\xF0\x9F\x98", 3, true},
-                          Case{"\xED\xA0\x80", 1, false}, Case{"\xF5\x80", 1, false},
-                          Case{"\xF4\x90\x80\x80", 1, false}, Case{"\xE0\x80", 1, false}}) {
+    for (const Case& c :
+         {Case{"\x80", 1, false}, Case{"\xFF", 1, false}, Case{"\xC3", 1, true},
+          Case{"\xC0\xAF", 1, false}, Case{"\xE4\xB8", 2, true}, Case{"\xE4\xB8 ", 2, false},
+          Case{"\xF0\x9F\x98", 3, true}, Case{"\xED\xA0\x80", 1, false}, Case{"\xF5\x80", 1, false},
+          Case{"\xF4\x90\x80\x80", 1, false}, Case{"\xE0\x80", 1, false}}) {
         CAPTURE(c.bytes);
         const Utf8Step step = utf8_step(c.bytes, 0);
         CHECK_FALSE(step.valid);
