@@ -19,8 +19,8 @@ struct ToolOutput {
 };
 
 /// `max_tokens` <= 0 means no budget. `reference` names the full copy in the notice. The result uses
-/// the whole budget except for characters that would be split (at most 3 tokens at either edge) and
-/// one notice digit; a budget too small for the notice holds the beginning of the notice.
+/// the whole budget except for a character that would be split (at most 3 tokens) and one digit of
+/// the notice; a budget too small for the notice holds the beginning of the notice.
 ToolOutput cut_tool_output(std::string_view text, int max_tokens, std::string_view reference,
                            const model::Tokenizer& tokenizer);
 

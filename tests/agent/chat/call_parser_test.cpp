@@ -125,7 +125,7 @@ TEST_SUITE("agent/chat/call_parser") {
             CHECK(escape_bytes(reply.malformed[0].error) == reply.malformed[0].error);
         }
         const ParsedReply comma = parse_hermes_reply(broken[0], false);
-        CHECK(comma.malformed[0].error.find("byte 36") != std::string::npos);
+        CHECK(comma.malformed[0].error.find("at byte 35 of the object") != std::string::npos);
     }
 
     TEST_CASE("call_parser: a broken call hides nothing that could be the content of its strings") {

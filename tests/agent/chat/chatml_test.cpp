@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/value_to.hpp>
 #include <fstream>
 #include <sstream>
 

@@ -82,16 +82,16 @@ TEST_SUITE("agent/llm/local_model") {
 
     TEST_CASE("local_model: equal seeds draw equal tokens, whatever was asked in between") {
         LocalModel local(tiny());
-        const Completion one = ask(local, kPrompt, 24, 1.5F, 1);
-        const Completion other = ask(local, kPrompt, 24, 1.5F, 2);
+        const Completion one = ask(local, kPrompt, 24, 12.0F, 1);
+        const Completion other = ask(local, kPrompt, 24, 12.0F, 2);
         ask(local, {9, 9, 9}, 3);
-        const Completion again = ask(local, kPrompt, 24, 1.5F, 1);
+        const Completion again = ask(local, kPrompt, 24, 12.0F, 1);
         CHECK(one.tokens == again.tokens);
         CHECK(one.logprobs == again.logprobs);
         CHECK(one.tokens != other.tokens);
         // Half of it, then the rest: the draw depends on the position in the log.
-        const Completion half = ask(local, kPrompt, 12, 1.5F, 1);
-        const Completion rest = ask(local, join(kPrompt, half.tokens), 12, 1.5F, 1);
+        const Completion half = ask(local, kPrompt, 12, 12.0F, 1);
+        const Completion rest = ask(local, join(kPrompt, half.tokens), 12, 12.0F, 1);
         CHECK(join(half.tokens, rest.tokens) == one.tokens);
     }
 
