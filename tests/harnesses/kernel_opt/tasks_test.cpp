@@ -103,6 +103,28 @@ std::string constant_kernel(const KernelTask& task, const std::string& value) {
            ") {" + body + "}\n";
 }
 
+void check_kernels(const char* id) {
+    const KernelTask task = load_task(tasks_root() / id);
+    Bench bench(task);
+    CHECK(bench.fault_of(bench.anchor) == "");
+    CHECK(bench.fault_of(read_text(task.directory / "hidden" / "known_good.cc"), {}) == "");
+    for (const char* value : {"0", "1"}) {
+        CAPTURE(value);
+        CHECK(bench.fault_of(constant_kernel(task, value), {"-O1"}) != "");
+    }
+    MESSAGE("seed ", kSeed);
+    const KernelGenerator& space = *find_generator(id);
+    std::vector<Configuration> points = every_legal_point(space);
+    std::mt19937_64 random(kSeed);
+    std::shuffle(points.begin(), points.end(), random);
+    points.resize(3);
+    points.emplace_back(points.front().size(), 0);
+    for (const Configuration& point : points) {
+        CAPTURE(describe(space, point));
+        CHECK(bench.fault_of(space.source(point), space.flags(point)) == "");
+    }
+}
+
 }  // namespace
 
 TEST_SUITE("harnesses/kernel_opt/tasks") {
@@ -177,27 +199,33 @@ TEST_SUITE("harnesses/kernel_opt/tasks") {
         }
     }
 
-    TEST_CASE("anchors, known good kernels and sampled points are right, and constants are not") {
-        MESSAGE("seed ", kSeed);
-        for (const KernelTask& task : load_tasks(tasks_root())) {
-            CAPTURE(task.id);
-            Bench bench(task);
-            CHECK(bench.fault_of(bench.anchor) == "");
-            CHECK(bench.fault_of(read_text(task.directory / "hidden" / "known_good.cc"), {}) == "");
-            for (const char* value : {"0", "1"}) {
-                CAPTURE(value);
-                CHECK(bench.fault_of(constant_kernel(task, value), {"-O1"}) != "");
-            }
-            const KernelGenerator& space = *find_generator(task.id);
-            std::vector<Configuration> points = every_legal_point(space);
-            std::mt19937_64 random(kSeed);
-            std::shuffle(points.begin(), points.end(), random);
-            points.resize(3);
-            points.emplace_back(points.front().size(), 0);
-            for (const Configuration& point : points) {
-                CAPTURE(describe(space, point));
-                CHECK(bench.fault_of(space.source(point), space.flags(point)) == "");
-            }
-        }
+    TEST_CASE(
+        "conv3x3: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("conv3x3");
+    }
+    TEST_CASE(
+        "histogram: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("histogram");
+    }
+    TEST_CASE(
+        "rmsnorm: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("rmsnorm");
+    }
+    TEST_CASE("scan: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("scan");
+    }
+    TEST_CASE("sgemm: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("sgemm");
+    }
+    TEST_CASE("sgemv: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("sgemv");
+    }
+    TEST_CASE(
+        "softmax: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("softmax");
+    }
+    TEST_CASE(
+        "transpose: anchor, known good kernel and sampled points are right, constants are not") {
+        check_kernels("transpose");
     }
 }
