@@ -124,7 +124,7 @@ Codec<std::map<std::string, T>> map_of(Codec<T> item) {
                 YamlNode node;
                 node.kind = YamlNode::Kind::map;
                 for (const auto& [key, value] : values) {
-                    node.entries.emplace_back(YamlNode::plain(key), item.write(value));
+                    node.entries.push_back({YamlNode::plain(key), item.write(value)});
                 }
                 return node;
             },

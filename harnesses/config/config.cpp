@@ -160,7 +160,7 @@ void check_references(ConfigReader& reader, const YamlNode& root, const HarnessC
     std::vector<std::string> models;
     for (const auto& [name, settings] : config.models) models.push_back(name);
     const YamlNode* agents = root.find("agents");
-    for (const auto& [name, node] : agents ? agents->entries : decltype(root.entries){}) {
+    for (const auto& [name, node] : agents ? agents->entries : std::vector<YamlEntry>{}) {
         const auto agent = config.agents.find(name.text);
         if (agent == config.agents.end() || config.models.contains(agent->second.model)) continue;
         if (models.empty() && agent->second.model == AgentSettings{}.model) continue;

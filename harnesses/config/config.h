@@ -1,6 +1,7 @@
 #pragma once
-// A run's YAML as plain structs, every key checked. The vocabulary follows what people already write:
-// named models, named agents, toolsets by type, limits, a sandbox, and the harness's own block.
+// A run's YAML as plain structs, every key checked. The vocabulary follows what people already
+// write: named models, named agents, toolsets by type, limits, a sandbox, and the harness's own
+// block.
 
 #include <chrono>
 #include <cstdint>
@@ -14,23 +15,27 @@
 
 namespace skein::harnesses {
 
-/// What is wrong in a configuration, where, and what was probably meant. `what()` holds all of it as
-/// "FILE:LINE:COLUMN: message; did you mean 'x'?", one line an error when there are several.
+/// What is wrong in a configuration, where, and what was probably meant. `what()` holds all of it
+/// as "FILE:LINE:COLUMN: message; did you mean 'x'?", one line an error when there are several.
 class ConfigError : public std::runtime_error {
   public:
     ConfigError(std::string what, std::string in_file, int at_line, int at_column,
                 std::string meant)
-        : std::runtime_error(std::move(what)), file(std::move(in_file)), line(at_line),
-          column(at_column), suggestion(std::move(meant)) {}
+        : std::runtime_error(std::move(what)),
+          file(std::move(in_file)),
+          line(at_line),
+          column(at_column),
+          suggestion(std::move(meant)) {}
     std::string file;
     int line = 0, column = 0;  ///< of the first error, from 1
     std::string suggestion;
 };
 
 struct ModelSettings {
-    std::string path = "default";  ///< a GGUF file or safetensors folder; "default": the fetched one
-    int threads = 0;               ///< 0: all cores
-    int max_context = 0;           ///< 0: what the model was trained for
+    std::string path =
+        "default";        ///< a GGUF file or safetensors folder; "default": the fetched one
+    int threads = 0;      ///< 0: all cores
+    int max_context = 0;  ///< 0: what the model was trained for
     double temperature = 0.7;
     int top_k = 0;
     double top_p = 1.0, min_p = 0.0;
@@ -81,10 +86,11 @@ struct HarnessConfig {
     std::map<std::string, AgentSettings> agents;
     SandboxSettings sandbox;
     std::optional<KernelOptSettings> kernel_opt;
-    std::string task;                    ///< of a plain agent run
-    std::filesystem::path workspace;     ///< of a plain agent run; empty: a new one in the run directory
-    std::filesystem::path run_dir;       ///< empty: a new directory below the runs folder
-    std::filesystem::path base;          ///< folder of the file: relative paths resolve against it
+    std::string task;  ///< of a plain agent run
+    std::filesystem::path
+        workspace;                  ///< of a plain agent run; empty: a new one in the run directory
+    std::filesystem::path run_dir;  ///< empty: a new directory below the runs folder
+    std::filesystem::path base;     ///< folder of the file: relative paths resolve against it
 };
 
 /// Throws: ConfigError; also for a file that is missing, too large or not YAML.

@@ -107,7 +107,7 @@ Codec<S> section_codec(const Section<S>& section) {
         for (const Field<S>& field : section.fields) {
             YamlNode written = field.write(value);
             if (written.kind == YamlNode::Kind::null) continue;
-            node.entries.emplace_back(YamlNode::plain(field.key), std::move(written));
+            node.entries.push_back({YamlNode::plain(field.key), std::move(written)});
         }
         return node;
     };

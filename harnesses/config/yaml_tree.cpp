@@ -134,7 +134,7 @@ class TreeBuilder : public YAML::EventHandler {
             parent.key = std::move(node);
             parent.has_key = true;
         } else {
-            parent.node.entries.emplace_back(std::move(parent.key), std::move(node));
+            parent.node.entries.push_back({std::move(parent.key), std::move(node)});
             parent.has_key = false;
         }
     }
@@ -153,9 +153,9 @@ class TreeBuilder : public YAML::EventHandler {
     void merge_bases(YamlNode& map) {
         const auto merge = std::find_if(
             map.entries.begin(), map.entries.end(),
-            [](const auto& entry) { return entry.first.text == "<<" && !entry.first.quoted; });
+            [](const auto& entry) { return entry.key.text == "<<" && !entry.key.quoted; });
         if (merge == map.entries.end()) return;
-        const YamlNode source = std::move(merge->second);
+        const YamlNode source = std::move(merge->value);
         map.entries.erase(merge);
         const std::vector<YamlNode> bases =
             source.kind == YamlNode::Kind::sequence ? source.items : std::vector<YamlNode>{source};
@@ -165,8 +165,8 @@ class TreeBuilder : public YAML::EventHandler {
                      fmt::format("a merge key takes a mapping or a list of them, got {}",
                                  describe(base.kind)));
             }
-            for (const auto& entry : base.entries) {
-                if (!map.find(entry.first.text)) map.entries.push_back(entry);
+            for (const YamlEntry& entry : base.entries) {
+                if (!map.find(entry.key.text)) map.entries.push_back(entry);
             }
         }
     }

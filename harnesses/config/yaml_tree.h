@@ -11,12 +11,13 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "harnesses/config/config.h"
 
 namespace skein::harnesses {
+
+struct YamlEntry;
 
 struct YamlNode {
     enum class Kind { null, scalar, sequence, map };
@@ -25,11 +26,15 @@ struct YamlNode {
     bool quoted = false;       ///< a scalar in quotes or block style: text, whatever it looks like
     int line = 0, column = 0;  ///< from 1
     std::vector<YamlNode> items;
-    std::vector<std::pair<YamlNode, YamlNode>> entries;
+    std::vector<YamlEntry> entries;  ///< of a map, in the order written
 
     static YamlNode plain(std::string text);
     static YamlNode string(std::string text);
     const YamlNode* find(std::string_view key) const;
+};
+
+struct YamlEntry {
+    YamlNode key, value;
 };
 
 /// "a mapping", "a list", "text", "nothing".
