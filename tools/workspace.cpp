@@ -85,22 +85,22 @@ std::vector<Workspace::Entry> read_directory(Fd fd, const std::string& path) {
 
 }  // namespace
 
-Workspace::Workspace(std::filesystem::path root)
-    : root_(std::filesystem::absolute(root).lexically_normal()) {
-    if (root_.has_parent_path() && root_.filename().empty() && root_ != root_.root_path()) {
-        root_ = root_.parent_path();  // drops a trailing slash
-    }
+Workspace::Workspace(std::filesystem::path root) {
+    std::error_code error;
+    root_ = std::filesystem::canonical(root, error);
+    if (error)
+        throw WorkspaceError(fmt::format("workspace {}: {}", root.string(), error.message()));
     fd_ = ::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd_ < 0) {
         throw WorkspaceError(fmt::format("workspace {}: {}", root_.string(), std::strerror(errno)));
     }
     if (!open_beneath(fd_, ".", O_PATH | O_DIRECTORY)) {
-        const int error = errno;
+        const int why = errno;
         ::close(fd_);
         throw WorkspaceError(
             fmt::format("workspace {}: openat2 fails ({}); it needs Linux 5.6 and a seccomp "
                         "profile that allows it",
-                        root_.string(), std::strerror(error)));
+                        root_.string(), std::strerror(why)));
     }
 }
 

@@ -26,7 +26,7 @@ class Workspace {
     Workspace(Workspace&&) noexcept;
     Workspace(const Workspace&) = delete;
 
-    /// Absolute and lexically normal; links in it are not resolved.
+    /// Absolute, links in it resolved: the same text that commands in the sandbox see.
     const std::filesystem::path& root() const { return root_; }
 
     /// What a file looked like when it was read; `write` refuses when it looks different now.
