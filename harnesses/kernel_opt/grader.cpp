@@ -28,16 +28,17 @@
 
 #include "harnesses/kernel_opt/grader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -62,18 +63,21 @@ namespace json = boost::json;
 constexpr std::chrono::seconds kOpenTimeout{180};
 constexpr std::chrono::seconds kLeaveTimeout{10};
 
-/// The program and our ends of its stdin and stdout.
+/// The program and our end of the socket that is its stdin and stdout. A socket, because writing to
+/// one whose other end is gone is an error where a pipe would be a signal.
 class GraderProcess {
   public:
     explicit GraderProcess(const std::filesystem::path& program) {
-        std::array<int, 2> in{}, out{};
-        if (pipe2(in.data(), O_CLOEXEC) != 0) fail("pipe");
-        if (pipe2(out.data(), O_CLOEXEC) != 0) fail("pipe");
+        std::array<int, 2> ends{};
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+            throw std::system_error(errno, std::generic_category(), "socketpair");
+        }
+        fd_ = ends[0];
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-        posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-        posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+        posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
         posix_spawnattr_t attributes;
         posix_spawnattr_init(&attributes);
         // A session of its own: an interrupt typed at the harness is the harness's to handle.
@@ -86,38 +90,30 @@ class GraderProcess {
                                       environment.data());
         posix_spawn_file_actions_destroy(&actions);
         posix_spawnattr_destroy(&attributes);
-        close(in[0]);
-        close(out[1]);
-        to_ = in[1];
-        from_ = out[0];
-        if (error != 0) {
-            close(to_);
-            close(from_);
-            throw std::runtime_error(fmt::format("{} cannot be started: {}", name,
-                                                 std::generic_category().message(error)));
-        }
+        close(ends[1]);
+        if (error == 0) return;
+        close(fd_);
+        throw std::runtime_error(fmt::format("{} cannot be started: {}", name,
+                                             std::generic_category().message(error)));
     }
 
     ~GraderProcess() {
-        close(to_);  // it leaves at the end of its input
-        pollfd ended{from_, POLLIN, 0};
+        close(fd_);  // it leaves, whatever it is doing
+        const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+        pollfd watched{ended, POLLIN, 0};
         const auto timeout = std::chrono::milliseconds(kLeaveTimeout).count();
-        if (poll(&ended, 1, static_cast<int>(timeout)) == 0) kill(pid_, SIGKILL);
-        close(from_);
+        if (ended < 0 || poll(&watched, 1, static_cast<int>(timeout)) == 0) stop();
+        if (ended >= 0) close(ended);
         waitpid(pid_, nullptr, 0);
     }
     GraderProcess(const GraderProcess&) = delete;
 
-    int to() const { return to_; }
-    int from() const { return from_; }
+    int fd() const { return fd_; }
     void stop() { kill(pid_, SIGKILL); }
 
   private:
-    [[noreturn]] static void fail(const char* what) {
-        throw std::system_error(errno, std::generic_category(), what);
-    }
     pid_t pid_ = -1;
-    int to_ = -1, from_ = -1;
+    int fd_ = -1;
 };
 
 json::object parse_answer(std::string_view line) {
@@ -175,14 +171,14 @@ class RemoteGrader : public Grader {
         if (broken_) throw std::runtime_error("the grader was stopped in the middle of an answer");
         broken_ = true;  // until the answer is complete; a cancelled question leaves it so
         const auto executor = co_await asio::this_coro::executor;
-        asio::posix::stream_descriptor to(executor, dup(process_.to()));
-        asio::posix::stream_descriptor from(executor, dup(process_.from()));
+        using asio::local::stream_protocol;
+        stream_protocol::socket socket(executor, stream_protocol(), dup(process_.fd()));
         const std::string line = json::serialize(request) + "\n";
         std::string answer;
         try {
-            co_await asio::async_write(to, asio::buffer(line), asio::use_awaitable);
+            co_await asio::async_write(socket, asio::buffer(line), asio::use_awaitable);
             auto growing = asio::dynamic_buffer(answer);
-            co_await asio::async_read_until(from, growing, '\n', asio::use_awaitable);
+            co_await asio::async_read_until(socket, growing, '\n', asio::use_awaitable);
         } catch (const boost::system::system_error& error) {
             process_.stop();
             throw std::runtime_error(
@@ -192,18 +188,19 @@ class RemoteGrader : public Grader {
         co_return parse_answer(answer);
     }
 
-    /// Before any executor exists. The request is short and fits a pipe.
+    /// Before any executor exists. The request is short and fits the socket's buffer.
     void ask_blocking(const std::string& line) {
-        if (write(process_.to(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+        if (send(process_.fd(), line.data(), line.size(), MSG_NOSIGNAL) !=
+            static_cast<ssize_t>(line.size())) {
             throw std::runtime_error("the grader process does not listen");
         }
         std::string answer;
         while (!answer.ends_with('\n')) {
-            pollfd ready{process_.from(), POLLIN, 0};
+            pollfd ready{process_.fd(), POLLIN, 0};
             const auto timeout = std::chrono::milliseconds(kOpenTimeout).count();
             std::array<char, 4096> chunk{};
             const bool readable = poll(&ready, 1, static_cast<int>(timeout)) > 0;
-            const ssize_t n = readable ? read(process_.from(), chunk.data(), chunk.size()) : 0;
+            const ssize_t n = readable ? read(process_.fd(), chunk.data(), chunk.size()) : 0;
             if (n <= 0) {
                 throw std::runtime_error(
                     readable ? "the grader process ended before it was ready"

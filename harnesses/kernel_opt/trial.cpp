@@ -8,8 +8,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "tools/profiler/kernel_timing.h"
-
 namespace skein::harnesses {
 namespace {
 
@@ -184,75 +182,85 @@ void Trial::reject_failure(const tools::HostFailure& failure, std::string_view l
     throw Rejection{VerdictStatus::crash, "", message};
 }
 
-ShapeTiming Trial::time(const KernelCase& kernel_case, bool final) {
-    const auto bytes = parts_.layout.bytes_of(kernel_case);
-    const bool large =
-        std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}) > kLargeSet;
-    const std::size_t n_sets = large ? kTimedSetsLarge : kTimedSets;
-    parts_.pool.sets(kernel_case, n_sets, parts_.anchor);
+/// The next input set for a pair. A process sees every set once, so that remembering contents gains
+/// nothing either; how many of its calls are warm-up is drawn when it starts.
+Trial::Step Trial::next_step(const KernelCase& kernel_case, std::size_t n_sets,
+                             std::string_view label) {
+    if (steps_.empty()) {
+        restart();
+        steps_ = draw_steps(kernel_case, n_sets);
+        std::reverse(steps_.begin(), steps_.end());
+        const std::size_t warm_up = 1 + random_() % (n_sets / 4 + 1);
+        for (std::size_t i = 0; i < warm_up; ++i) {
+            const Step step = std::move(steps_.back());
+            steps_.pop_back();
+            judged_call(kernel_case, step, label);
+        }
+    }
+    Step step = std::move(steps_.back());
+    steps_.pop_back();
+    return step;
+}
+
+tools::PairedSamples Trial::measure(const KernelCase& kernel_case, std::size_t n_sets, bool final,
+                                    double hand_over) {
     const std::string label =
         fmt::format("case {} ({}), timed", kernel_case.name, describe_sizes(kernel_case.sizes));
-    const double handover_ns = hand_over_ns(kernel_case);
-
-    // A process sees every set once, so that remembering contents gains nothing either; how many of
-    // its calls are warm-up is drawn when it starts.
-    std::vector<Step> steps;
     Step step;
     int current_pair = -1;
     const auto begin_pair = [&](int pair) {
         if (pair == current_pair) return;
         current_pair = pair;
-        if (steps.empty()) {
-            restart();
-            steps = draw_steps(kernel_case, n_sets);
-            const std::size_t warm_up = 1 + random_() % (n_sets / 4 + 1);
-            for (std::size_t i = 0; i < warm_up; ++i) {
-                judged_call(kernel_case, steps.back(), label);
-                steps.pop_back();
-            }
-        }
-        step = steps.back();
-        steps.pop_back();
+        step = next_step(kernel_case, n_sets, label);
     };
     const auto timed_anchor = [&](int pair) {
         begin_pair(pair);
         const InputSet& set = parts_.pool.sets(kernel_case, n_sets, parts_.anchor)[step.set];
         const ArmCall call =
             parts_.anchor.call(kernel_case, set, step.placement, parts_.options.call_timeout);
-        return std::max(1.0, call.ns - handover_ns);
+        return std::max(1.0, call.ns - hand_over);
     };
     const auto timed_candidate = [&](int pair) {
         begin_pair(pair);
-        return std::max(1.0, judged_call(kernel_case, step, label) - handover_ns);
+        return std::max(1.0, judged_call(kernel_case, step, label) - hand_over);
     };
-
     tools::PairOptions options;
     options.pairs = final ? parts_.options.final_pairs : parts_.options.pairs;
     options.min_pairs = final ? options.pairs : std::min(kMinPairs, options.pairs);
     options.budget = final ? kFinalBudget : parts_.options.shape_budget;
     options.seed = random_();
-    tools::PairedSamples samples = tools::measure_pairs(timed_anchor, timed_candidate, options);
+    return tools::measure_pairs(timed_anchor, timed_candidate, options);
+}
+
+ShapeTiming Trial::time(const KernelCase& kernel_case, bool final) {
+    const auto bytes = parts_.layout.bytes_of(kernel_case);
+    const bool large =
+        std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}) > kLargeSet;
+    const std::size_t n_sets = large ? kTimedSetsLarge : kTimedSets;
+    parts_.pool.sets(kernel_case, n_sets, parts_.anchor);
+    const double hand_over = hand_over_ns(kernel_case);
+    steps_.clear();  // a fresh process for the timing
+
+    tools::PairedSamples samples = measure(kernel_case, n_sets, final, hand_over);
     tools::SpeedEstimate estimate = tools::estimate_speedup(samples, parts_.seed);
     if (estimate.noisy) {
-        current_pair = -1;
-        const tools::PairedSamples more =
-            tools::measure_pairs(timed_anchor, timed_candidate, options);
-        samples.baseline_ns.insert(samples.baseline_ns.end(), more.baseline_ns.begin(),
-                                   more.baseline_ns.end());
-        samples.candidate_ns.insert(samples.candidate_ns.end(), more.candidate_ns.begin(),
-                                    more.candidate_ns.end());
+        const tools::PairedSamples more = measure(kernel_case, n_sets, final, hand_over);
+        const auto append = [](std::vector<double>& all, const std::vector<double>& extra) {
+            all.insert(all.end(), extra.begin(), extra.end());
+        };
+        append(samples.baseline_ns, more.baseline_ns);
+        append(samples.candidate_ns, more.candidate_ns);
         estimate = tools::estimate_speedup(samples, parts_.seed);
     }
     unusable_ = unusable_ || estimate.unusable;
     const double fastest =
         *std::min_element(samples.baseline_ns.begin(), samples.baseline_ns.end());
-    if (fastest < kResolutions * handover_ns) {
+    if (fastest < kResolutions * hand_over) {
         throw std::runtime_error(fmt::format(
             "task {}, case {}: the anchor takes {:.0f} ns, too little to time at a hand-over of "
             "{:.0f} ns; a timed shape must be larger",
-            parts_.task.id, kernel_case.name, fastest, handover_ns));
+            parts_.task.id, kernel_case.name, fastest, hand_over));
     }
-
     ShapeTiming shape;
     shape.case_name = kernel_case.name;
     shape.anchor_ns = std::move(samples.baseline_ns);

@@ -7,6 +7,7 @@
 #include "harnesses/kernel_opt/case_pool.h"
 #include "harnesses/kernel_opt/grader.h"
 #include "harnesses/kernel_opt/symbol_rules.h"
+#include "tools/profiler/kernel_timing.h"
 #include "tools/profiler/machine_roof.h"
 
 namespace skein::harnesses {
@@ -46,6 +47,9 @@ class Trial {
 
     void restart();
     std::vector<Step> draw_steps(const KernelCase& kernel_case, std::size_t n_sets);
+    Step next_step(const KernelCase& kernel_case, std::size_t n_sets, std::string_view label);
+    tools::PairedSamples measure(const KernelCase& kernel_case, std::size_t n_sets, bool final,
+                                 double hand_over);
     double judged_call(const KernelCase& kernel_case, const Step& step, std::string_view label);
     void judge(const KernelCase& kernel_case, const InputSet& set, const ArmCall& call,
                std::uint32_t poison, std::string_view label);
@@ -57,6 +61,7 @@ class Trial {
     std::filesystem::path library_;
     std::mt19937_64 random_;
     std::unique_ptr<KernelArm> candidate_;
+    std::vector<Step> steps_;  ///< of the candidate's process, the next one last
     double worst_error_ = 0, allowed_error_ = 0;
     int excess_calls_ = 0;
     bool unusable_ = false;

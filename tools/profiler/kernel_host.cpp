@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kLibraryInside = "/kernel/kernel.so";
 constexpr const char* kProgramInside = "/kernel/host";
 constexpr int kSpinsBetweenChecks = 2048;
-constexpr double kSleepWithinNs = 50e6;  ///< after a call, if only the machine is busy
+constexpr int kLooksBeforeYield = 20;
+constexpr double kSleepWithinNs = 2e9;  ///< after a call, however busy the machine is
 
 double now_ns() {
     timespec time{};
@@ -191,8 +192,9 @@ double KernelHost::call(const HostCall& request) {
 HostAudit KernelHost::audit() {
     // A process that claims to be done sleeps within microseconds; one that still works does not.
     const double give_up = now_ns() + std::max(kSleepWithinNs, 2 * (done_ns_ - woken_ns_));
-    while (!asleep() && now_ns() < give_up) {
+    for (int looks = 0; !asleep() && now_ns() < give_up; ++looks) {
         if (running_->finished) fail_finished();
+        if (looks > kLooksBeforeYield) sched_yield();
     }
     HostAudit audit;
     if (sequence_ > 0) {

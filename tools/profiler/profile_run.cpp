@@ -182,6 +182,60 @@ void set_limits(Profile& profile, const ProfileRequest& request, const Buffers& 
     profile.roofline.hand_over_ns = hand_over_ns;
 }
 
+/// How the outputs of the last call of both differ at worst.
+double compare_outputs(const Buffers& buffers, Subject& candidate, Subject& baseline) {
+    double worst = 0;
+    for (std::size_t i = 0; i < buffers.arguments.size(); ++i) {
+        if (buffers.arguments[i].role == Role::input) continue;
+        worst = std::max(worst, difference(buffers.arguments[i].type, candidate.buffer(i),
+                                           baseline.buffer(i)));
+    }
+    return worst;
+}
+
+void measure(Profile& profile, const ProfileRequest& request, const Buffers& buffers,
+             const BuildResult& built, const KernelProfileOptions& options, SandboxThread& thread,
+             KernelBuilder& builder) {
+    constexpr std::uint64_t kSeed = 1;
+    Subject candidate(request, buffers, built, options, thread);
+    candidate.call(kSeed, 1);  // faults its pages in
+    const double once = candidate.call(kSeed + 1, 1);
+    const double hand_over = std::min(candidate.call(kSeed, 0), candidate.call(kSeed, 0));
+    const double repeats = std::ceil(kShortestSampleNs / std::max(once, 1.0));
+    profile.repeat = static_cast<std::uint32_t>(std::clamp(repeats, 1.0, 1e6));
+
+    PairOptions pairs;
+    pairs.pairs = options.pairs;
+    pairs.min_pairs = std::min(kMinPairs, options.pairs);
+    pairs.budget = options.budget;
+    const auto timed = [&](Subject& subject) {
+        return [&subject, &profile](int index) {
+            return subject.call(static_cast<std::uint64_t>(100 + index), profile.repeat);
+        };
+    };
+    PairedSamples samples;
+    if (request.baseline.empty()) {
+        samples = measure_pairs([](int) { return 1.0; }, timed(candidate), pairs);
+    } else {
+        const BuildResult other =
+            build_or_throw(builder, request, request.baseline_name, request.baseline);
+        Subject baseline(request, buffers, other, options, thread);
+        baseline.call(kSeed, 1);
+        candidate.call(kSeed, 1);
+        profile.output_difference = compare_outputs(buffers, candidate, baseline);
+        samples = measure_pairs(timed(baseline), timed(candidate), pairs);
+        profile.speed = estimate_speedup(samples, kSeed);
+        profile.baseline_ns = median(samples.baseline_ns);
+    }
+    std::vector<double>& times = samples.candidate_ns;
+    std::sort(times.begin(), times.end());
+    profile.samples = times.size();
+    profile.median_ns = median(times);
+    profile.low_ns = times[times.size() / 4];
+    profile.high_ns = times[times.size() * 3 / 4];
+    set_limits(profile, request, buffers, hand_over / profile.repeat);
+}
+
 }  // namespace
 
 Profile run_profile(const ProfileRequest& request, const KernelProfileOptions& options,
@@ -190,51 +244,7 @@ Profile run_profile(const ProfileRequest& request, const KernelProfileOptions& o
     const BuildResult built = build_or_throw(builder, request, request.source_name, request.source);
     Profile profile;
     try {
-        Subject candidate(request, buffers, built, options, thread);
-        constexpr std::uint64_t kSeed = 1;
-        candidate.call(kSeed, 1);  // faults its pages in
-        const double once = candidate.call(kSeed + 1, 1);
-        double hand_over = candidate.call(kSeed, 0);
-        hand_over = std::min(hand_over, candidate.call(kSeed, 0));
-        const double repeats = std::ceil(kShortestSampleNs / std::max(once, 1.0));
-        profile.repeat = static_cast<std::uint32_t>(std::clamp(repeats, 1.0, 1e6));
-
-        PairOptions pairs;
-        pairs.pairs = options.pairs;
-        pairs.min_pairs = std::min(kMinPairs, options.pairs);
-        pairs.budget = options.budget;
-        const auto timed = [&](Subject& subject) {
-            return [&subject, &profile](int index) {
-                return subject.call(static_cast<std::uint64_t>(100 + index), profile.repeat);
-            };
-        };
-        PairedSamples samples;
-        if (request.baseline.empty()) {
-            samples = measure_pairs([](int) { return 1.0; }, timed(candidate), pairs);
-        } else {
-            const BuildResult other =
-                build_or_throw(builder, request, request.baseline_name, request.baseline);
-            Subject baseline(request, buffers, other, options, thread);
-            baseline.call(kSeed, 1);
-            candidate.call(kSeed, 1);
-            for (std::size_t i = 0; i < buffers.arguments.size(); ++i) {
-                if (buffers.arguments[i].role == Role::input) continue;
-                profile.output_difference =
-                    std::max(profile.output_difference,
-                             difference(buffers.arguments[i].type, candidate.buffer(i),
-                                        baseline.buffer(i)));
-            }
-            samples = measure_pairs(timed(baseline), timed(candidate), pairs);
-            profile.speed = estimate_speedup(samples, kSeed);
-            profile.baseline_ns = median(samples.baseline_ns);
-        }
-        std::vector<double>& times = samples.candidate_ns;
-        std::sort(times.begin(), times.end());
-        profile.samples = times.size();
-        profile.median_ns = median(times);
-        profile.low_ns = times[times.size() / 4];
-        profile.high_ns = times[times.size() * 3 / 4];
-        set_limits(profile, request, buffers, hand_over / profile.repeat);
+        measure(profile, request, buffers, built, options, thread, builder);
     } catch (const HostFailure& failure) {
         if (failure.kind == HostFailure::Kind::infrastructure) throw;
         const char* where = failure.fault == host::Fault::guard         ? " (outside of a buffer)"
