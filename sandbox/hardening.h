@@ -1,4 +1,5 @@
 #pragma once
+// For the process that starts sandboxes: it holds the keys, so nobody else may look into it.
 
 namespace skein::sandbox {
 

@@ -27,8 +27,10 @@ fs::path find_runner(const fs::path& given) {
         std::error_code error;
         if (fs::is_regular_file(candidate, error)) return fs::canonical(candidate);
     }
-    throw Error(fmt::format("sandbox: no skein-sandbox-runner beside '{}' or in ../libexec/skein; "
-                            "install it or set SandboxOptions::runner", here.string()));
+    throw Error(
+        fmt::format("sandbox: no skein-sandbox-runner beside '{}' or in ../libexec/skein; "
+                    "install it or set SandboxOptions::runner",
+                    here.string()));
 }
 
 class LinuxSandbox final : public Sandbox {
@@ -72,7 +74,8 @@ class LinuxSandbox final : public Sandbox {
         if (report.level >= level && report.level != Level::none) return;
         std::string reasons;
         for (const ProbeLine& line : report.lines)
-            if (!line.ok) reasons += fmt::format("\n  {}: {}; {}", line.layer, line.detail, line.remedy);
+            if (!line.ok)
+                reasons += fmt::format("\n  {}: {}; {}", line.layer, line.detail, line.remedy);
         throw Error(fmt::format("sandbox: level '{}' is required, this machine proves '{}'{}",
                                 to_string(level), to_string(report.level), reasons));
     }
@@ -90,9 +93,9 @@ std::string_view to_string(Level level) {
 }
 
 std::string_view to_string(Outcome outcome) {
-    constexpr std::array<std::string_view, 8> names{"exited",       "signalled",  "timed_out",
+    constexpr std::array<std::string_view, 8> names{"exited",        "signalled",    "timed_out",
                                                     "out_of_memory", "output_limit", "disk_limit",
-                                                    "killed",       "setup_failed"};
+                                                    "killed",        "setup_failed"};
     return names.at(static_cast<std::size_t>(outcome));
 }
 

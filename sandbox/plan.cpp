@@ -68,8 +68,12 @@ void visit_mount(Visitor& visit, M& m) {
     visit(m.kind), visit(m.source), visit(m.target), visit(m.bytes), visit(m.optional);
 }
 
-void Writer::operator()(const PlanMount& mount) { visit_mount(*this, mount); }
-void Reader::operator()(PlanMount& mount) { visit_mount(*this, mount); }
+void Writer::operator()(const PlanMount& mount) {
+    visit_mount(*this, mount);
+}
+void Reader::operator()(PlanMount& mount) {
+    visit_mount(*this, mount);
+}
 
 template <class Visitor, class P>
 void visit_plan(Visitor& visit, P& p) {

@@ -15,7 +15,17 @@ namespace skein::sandbox {
 
 /// One step of building the file system, in order. Sources are on the host.
 struct PlanMount {
-    enum Kind : std::uint64_t { read_only, writable, device, tmpfs, symlink, file, proc, dev, seal };
+    enum Kind : std::uint64_t {
+        read_only,
+        writable,
+        device,
+        tmpfs,
+        symlink,
+        file,
+        proc,
+        dev,
+        seal
+    };
     std::uint64_t kind = read_only;
     std::string source;  ///< a path; the link text for symlink; the content for file
     std::string target;
@@ -35,7 +45,7 @@ struct Plan {
     std::vector<std::string> landlock_writable;     ///< directories inside the command may change
     std::vector<std::string> landlock_readable;     ///< only without namespaces: what it may read
     std::string private_tmp;                        ///< only without namespaces: its TMPDIR
-    std::uint64_t isolate = 1;         ///< 0: no namespaces, Landlock and seccomp only
+    std::uint64_t isolate = 1;                      ///< 0: no namespaces, Landlock and seccomp only
     std::uint64_t disable_userns = 1;  ///< also forbid nesting by sysctl of the new namespace
     std::uint64_t allow_ptrace = 1;
     std::uint64_t deny_threads = 0;
@@ -61,8 +71,8 @@ enum class Order : std::uint8_t { kill = 1, kill_output_limit = 2 };
 struct Report {
     enum Kind : std::uint32_t { started = 1, finished = 2 };
     std::uint32_t kind = 0;
-    std::uint32_t outcome = 0;   ///< sandbox::Outcome
-    std::int32_t host_pid = 0;   ///< started: the command, as the host sees it
+    std::uint32_t outcome = 0;  ///< sandbox::Outcome
+    std::int32_t host_pid = 0;  ///< started: the command, as the host sees it
     std::int32_t exit_code = -1;
     std::int32_t signal = 0;
     std::uint32_t left_processes = 0;

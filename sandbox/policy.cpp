@@ -18,7 +18,9 @@ constexpr const char* kEtc[] = {"ld.so.cache", "ld.so.conf", "localtime", "timez
 constexpr std::uintmax_t kLargestCopy = 1 << 20;
 constexpr const char* kMergedDirectories[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
-[[noreturn]] void refuse(const std::string& what) { throw Error("sandbox policy: " + what); }
+[[noreturn]] void refuse(const std::string& what) {
+    throw Error("sandbox policy: " + what);
+}
 
 PlanMount step(PlanMount::Kind kind, std::string source, std::string target) {
     PlanMount mount;
@@ -39,7 +41,8 @@ void add_copy(std::vector<PlanMount>& mounts, const fs::path& path) {
     if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kLargestCopy) return;
     std::string content(fs::file_size(path, error), '\0');
     std::ifstream file(path, std::ios::binary);
-    if (file.read(content.data(), static_cast<std::streamsize>(content.size()))) mounts.push_back(step(PlanMount::file, std::move(content), path));
+    if (file.read(content.data(), static_cast<std::streamsize>(content.size())))
+        mounts.push_back(step(PlanMount::file, std::move(content), path));
 }
 
 void add_base_system(std::vector<PlanMount>& mounts) {
@@ -60,8 +63,10 @@ void add_base_system(std::vector<PlanMount>& mounts) {
     const auto file = [&](const char* content, const char* target) {
         mounts.push_back(step(PlanMount::file, content, target));
     };
-    file("root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000::/tmp:/bin/bash\n"
-         "nobody:x:65534:65534::/:/usr/sbin/nologin\n", "/etc/passwd");
+    file(
+        "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000::/tmp:/bin/bash\n"
+        "nobody:x:65534:65534::/:/usr/sbin/nologin\n",
+        "/etc/passwd");
     file("root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n", "/etc/group");
     file("127.0.0.1 localhost sandbox\n", "/etc/hosts");
     file("passwd: files\ngroup: files\nhosts: files\n", "/etc/nsswitch.conf");
@@ -119,8 +124,10 @@ void add_policy_mounts(const SandboxPolicy& policy, const std::string& workspace
             // bwrap would create a missing target in the user's own directory and leave it there.
             const fs::path on_host = policy.workspace / target.lexically_relative(workspace);
             if (!fs::exists(on_host))
-                refuse(fmt::format("mount target '{}' lies in the workspace and does not exist "
-                                   "there; create it first", target.string()));
+                refuse(
+                    fmt::format("mount target '{}' lies in the workspace and does not exist "
+                                "there; create it first",
+                                target.string()));
         }
         if (mount.kind == Mount::Kind::tmpfs) {
             plan.mounts.push_back(tmpfs(target, mount.tmpfs_bytes));
@@ -148,7 +155,7 @@ void fence_without_namespaces(const SandboxPolicy& policy, const std::string& pr
     plan.private_tmp = private_tmp;
     plan.mounts.clear();
     plan.landlock_writable = {private_tmp};
-    plan.landlock_readable = {"/usr", "/proc", "/etc/alternatives", "/etc/ld.so.conf.d",
+    plan.landlock_readable = {"/usr",        "/proc",      "/etc/alternatives", "/etc/ld.so.conf.d",
                               "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"};
     for (const std::string name : kMergedDirectories) plan.landlock_readable.push_back("/" + name);
     for (const std::string name : kEtc) plan.landlock_readable.push_back("/etc/" + name);
@@ -174,12 +181,24 @@ std::vector<std::string> environment_of(const SandboxPolicy& policy, const Comma
                                         const std::string& temporary) {
     std::map<std::string, std::string> all{
         {"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"},
-        {"HOME", temporary}, {"TMPDIR", temporary}, {"USER", "sandbox"}, {"LOGNAME", "sandbox"},
-        {"SHELL", "/bin/bash"}, {"LANG", "C.UTF-8"}, {"LC_ALL", "C.UTF-8"}, {"TERM", "dumb"},
+        {"HOME", temporary},
+        {"TMPDIR", temporary},
+        {"USER", "sandbox"},
+        {"LOGNAME", "sandbox"},
+        {"SHELL", "/bin/bash"},
+        {"LANG", "C.UTF-8"},
+        {"LC_ALL", "C.UTF-8"},
+        {"TERM", "dumb"},
         // Nobody answers: prompts, editors and pagers must fail or pass through at once.
-        {"GIT_TERMINAL_PROMPT", "0"}, {"GIT_EDITOR", "false"}, {"GIT_SEQUENCE_EDITOR", "false"},
-        {"EDITOR", "false"}, {"VISUAL", "false"}, {"PAGER", "cat"}, {"GIT_PAGER", "cat"},
-        {"MANPAGER", "cat"}, {"DEBIAN_FRONTEND", "noninteractive"}};
+        {"GIT_TERMINAL_PROMPT", "0"},
+        {"GIT_EDITOR", "false"},
+        {"GIT_SEQUENCE_EDITOR", "false"},
+        {"EDITOR", "false"},
+        {"VISUAL", "false"},
+        {"PAGER", "cat"},
+        {"GIT_PAGER", "cat"},
+        {"MANPAGER", "cat"},
+        {"DEBIAN_FRONTEND", "noninteractive"}};
     for (const auto& [name, value] : policy.environment) all[name] = value;
     for (const auto& [name, value] : command.environment) all[name] = value;
     std::vector<std::string> list;

@@ -59,8 +59,8 @@ class Canaries {
         sockaddr_un local{};
         local.sun_family = AF_UNIX;
         abstract_name().copy(local.sun_path + 1, sizeof local.sun_path - 2);
-        abstract_ = listener(AF_UNIX, &local,
-                             offsetof(sockaddr_un, sun_path) + 1 + abstract_name().size());
+        abstract_ =
+            listener(AF_UNIX, &local, offsetof(sockaddr_un, sun_path) + 1 + abstract_name().size());
         sockaddr_un path{};
         path.sun_family = AF_UNIX;
         socket_file.string().copy(path.sun_path, sizeof path.sun_path - 1);
@@ -102,8 +102,13 @@ ProcessResult attack(const std::string& runner, const std::string& bwrap, const 
     SandboxPolicy policy;
     const bool isolate = capabilities.level != Level::landlock;
     if (!isolate) policy.mounts.push_back({Mount::Kind::read_only, runner, runner, 0, false});
-    command.argv = {isolate ? "/run/skein/init" : runner, "probe", canaries.file, canaries.secret,
-                    std::to_string(canaries.port), canaries.abstract_name(), canaries.socket_file};
+    command.argv = {isolate ? "/run/skein/init" : runner,
+                    "probe",
+                    canaries.file,
+                    canaries.secret,
+                    std::to_string(canaries.port),
+                    canaries.abstract_name(),
+                    canaries.socket_file};
     ResourceLimits limits;
     limits.wall_time = std::chrono::seconds(10);
     Plan plan = make_plan(policy, command, limits, capabilities, bwrap);
@@ -135,7 +140,8 @@ bool proves(const std::vector<ProbeLine>& lines, Level level) {
     for (const ProbeLine& line : lines) {
         const bool needed =
             level == Level::landlock
-                // All processes and the services of the host stay visible: a weaker level, so named.
+                // All processes and the services of the host stay visible: a weaker level, so
+                // named.
                 ? line.layer != "pid namespace" && line.layer != "socket files" &&
                       line.layer != "limits"
                 : line.layer != "landlock" && (line.layer != "proc" || level == Level::full);

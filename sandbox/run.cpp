@@ -161,8 +161,8 @@ class Run : public std::enable_shared_from_this<Run> {
             if (n < static_cast<ssize_t>(sizeof(Report))) return false;
             Report report;
             std::memcpy(&report, packet.data(), sizeof report);
-            on_report(report, {packet.data() + sizeof report,
-                               static_cast<std::size_t>(n) - sizeof report});
+            on_report(report,
+                      {packet.data() + sizeof report, static_cast<std::size_t>(n) - sizeof report});
         }
     }
 
@@ -272,11 +272,10 @@ ProcessResult complete(asio::awaitable<ProcessResult> work) {
     asio::io_context context;
     std::optional<ProcessResult> result;
     std::exception_ptr failure;
-    asio::co_spawn(context, std::move(work),
-                   [&](std::exception_ptr error, ProcessResult value) {
-                       failure = error;
-                       result = std::move(value);
-                   });
+    asio::co_spawn(context, std::move(work), [&](std::exception_ptr error, ProcessResult value) {
+        failure = error;
+        result = std::move(value);
+    });
     context.run();
     if (failure) std::rethrow_exception(failure);
     return std::move(*result);

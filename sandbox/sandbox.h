@@ -45,8 +45,8 @@ struct SandboxPolicy {
     std::map<std::string, std::string> environment;  ///< added to the minimal clean one
     std::uint64_t tmp_bytes = 256ULL << 20;          ///< size of /tmp and /dev/shm
     bool allow_ptrace = true;                        ///< debuggers and LeakSanitizer need it
-    bool deny_threads = false;                       ///< clone of threads and processes after exec fails
-    Level require = Level::full;                     ///< refuse to run below this level
+    bool deny_threads = false;    ///< clone of threads and processes after exec fails
+    Level require = Level::full;  ///< refuse to run below this level
 };
 
 struct ResourceLimits {
@@ -55,8 +55,8 @@ struct ResourceLimits {
     std::uint64_t memory_bytes = 4ULL << 30;
     int pids = 256;
     std::uint64_t file_bytes = 1ULL << 30;
-    std::uint64_t disk_bytes = 4ULL << 30;    ///< growth of the workspace, polled
-    std::uint64_t output_bytes = 64ULL << 20; ///< per stream; beyond it the command is killed
+    std::uint64_t disk_bytes = 4ULL << 30;     ///< growth of the workspace, polled
+    std::uint64_t output_bytes = 64ULL << 20;  ///< per stream; beyond it the command is killed
     std::size_t keep_head = 64 << 10, keep_tail = 64 << 10;  ///< bytes of each stream kept
 };
 
@@ -81,14 +81,21 @@ struct Command {
 };
 
 struct CapturedOutput {
-    std::string head, tail;      ///< head holds everything when `dropped` is 0
+    std::string head, tail;  ///< head holds everything when `dropped` is 0
     std::uint64_t total_bytes = 0;
-    std::uint64_t dropped = 0;   ///< bytes between head and tail
-    std::string text() const;    ///< head, a line saying what was dropped, tail
+    std::uint64_t dropped = 0;  ///< bytes between head and tail
+    std::string text() const;   ///< head, a line saying what was dropped, tail
 };
 
 enum class Outcome {
-    exited, signalled, timed_out, out_of_memory, output_limit, disk_limit, killed, setup_failed
+    exited,
+    signalled,
+    timed_out,
+    out_of_memory,
+    output_limit,
+    disk_limit,
+    killed,
+    setup_failed
 };
 std::string_view to_string(Outcome outcome);
 
@@ -119,7 +126,8 @@ struct ProbeReport {
 };
 
 struct SandboxOptions {
-    /// The `skein-sandbox-runner` program; empty: beside or below ../libexec/skein of this executable.
+    /// The `skein-sandbox-runner` program; empty: beside or below ../libexec/skein of this
+    /// executable.
     std::filesystem::path runner;
     std::filesystem::path bwrap = "/usr/bin/bwrap";
 };

@@ -86,8 +86,8 @@ struct SpawnSetup {
         sigfillset(&all);
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setsigdefault(&attributes, &all);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                  POSIX_SPAWN_SETSID);
+        posix_spawnattr_setflags(
+            &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     }
     ~SpawnSetup() {
         posix_spawn_file_actions_destroy(&actions);
@@ -111,7 +111,9 @@ Descriptor::~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
 }
 
-int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
+int Descriptor::release() noexcept {
+    return std::exchange(fd_, -1);
+}
 
 Spawned spawn_runner(const std::string& runner, const Plan& plan, const Command& command,
                      const std::string& extra_environment) {

@@ -1,4 +1,5 @@
 #pragma once
+// A private directory for one probe or one run.
 
 #include <filesystem>
 

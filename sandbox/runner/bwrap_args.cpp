@@ -57,8 +57,9 @@ int memory_file(const std::string& content) {
 
 std::vector<std::string> bwrap_arguments(const Plan& plan, std::vector<int>& keep_open) {
     // --unshare-user must be said on its own: --disable-userns does not accept the implied one.
-    Words words{"--unshare-user", "--unshare-all", "--cap-drop", "ALL", "--die-with-parent",
-                "--as-pid-1", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"};
+    Words words{"--unshare-user", "--unshare-all", "--cap-drop", "ALL",   "--die-with-parent",
+                "--as-pid-1",     "--hostname",    "sandbox",    "--uid", "1000",
+                "--gid",          "1000"};
     if (plan.disable_userns != 0) add(words, {"--disable-userns"});
     // Made here because directories that bwrap makes for a file are closed to others.
     for (const char* directory : {"/etc", "/etc/ssl", "/etc/ld.so.conf.d", "/run", "/run/skein"})

@@ -37,7 +37,9 @@ bool root_is_real() {
     return fields != 3 || outside == 0 || count > kFirstRunUid;
 }
 
-std::string failed(const std::string& what) { return what + ": " + strerror(errno); }
+std::string failed(const std::string& what) {
+    return what + ": " + strerror(errno);
+}
 
 bool binds(const PlanMount& mount) {
     return mount.kind == PlanMount::read_only || mount.kind == PlanMount::writable ||
@@ -87,8 +89,7 @@ std::string stage_sources(Plan& plan) {
     for (std::size_t i = 0; i < sources.size(); ++i) {
         if (sources[i] < 0) continue;
         const std::string place = std::string(kStage) + "/" + std::to_string(i);
-        if (!bind_source(sources[i], place))
-            return failed("cannot bind " + plan.mounts[i].source);
+        if (!bind_source(sources[i], place)) return failed("cannot bind " + plan.mounts[i].source);
         plan.mounts[i].source = place;
         close(sources[i]);
     }

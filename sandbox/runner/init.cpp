@@ -71,13 +71,14 @@ bool set_limits(const Plan& plan) {
 bool arrange_descriptors(Init& init) {
     std::vector<int> sources;
     for (std::size_t i = 0; i < init.plan.descriptor_targets.size(); ++i)
-        sources.push_back(fcntl(init.first_passed + static_cast<int>(i), F_DUPFD_CLOEXEC,
-                                kPrivateFd));
+        sources.push_back(
+            fcntl(init.first_passed + static_cast<int>(i), F_DUPFD_CLOEXEC, kPrivateFd));
     init.report = fcntl(init.report, F_DUPFD_CLOEXEC, kPrivateFd);
     if (init.report < 0 || dup2(init.error_stream, 2) < 0) return false;
     if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return false;
     for (std::size_t i = 0; i < sources.size(); ++i)
-        if (sources[i] < 0 || dup2(sources[i], static_cast<int>(init.plan.descriptor_targets[i])) < 0)
+        if (sources[i] < 0 ||
+            dup2(sources[i], static_cast<int>(init.plan.descriptor_targets[i])) < 0)
             return false;
     return true;
 }

@@ -1,7 +1,8 @@
 // Landlock inside the mount namespace: a second fence around writing, and a domain that init is
 // not part of, so that the command can neither trace nor signal init. Without namespaces it fences
 // reading as well, because nothing else does. Source: kernel
-// Documentation/userspace-api/landlock.rst. Constants newer than Debian 12's header are spelled out.
+// Documentation/userspace-api/landlock.rst. Constants newer than Debian 12's header are spelled
+// out.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +27,10 @@ struct RulesetAttributes {
 };
 
 constexpr std::uint64_t kWriteFile = LANDLOCK_ACCESS_FS_WRITE_FILE;
-constexpr std::uint64_t kChangeTree =
-    LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
-    LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
-    LANDLOCK_ACCESS_FS_MAKE_SYM;
+constexpr std::uint64_t kChangeTree = LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                                      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                                      LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+                                      LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM;
 constexpr std::uint64_t kRead =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t kOfFiles =
@@ -45,8 +46,7 @@ int allow_below(int ruleset, const std::string& path, std::uint64_t access) {
     landlock_path_beneath_attr rule{};
     rule.allowed_access = access;
     rule.parent_fd = fd;
-    const long rc =
-        syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+    const long rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     const int error = rc == 0 ? 0 : errno;
     close(fd);
     return error;
@@ -55,8 +55,8 @@ int allow_below(int ruleset, const std::string& path, std::uint64_t access) {
 }  // namespace
 
 int landlock_version() {
-    const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0,
-                                 LANDLOCK_CREATE_RULESET_VERSION);
+    const long version =
+        syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
     return version < 0 ? 0 : static_cast<int>(version);
 }
 

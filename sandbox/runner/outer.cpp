@@ -28,15 +28,15 @@ constexpr std::uint64_t kDiskPollUs = 200'000;
 
 struct Supervisor {
     Plan plan;
-    std::string self;        ///< this program
-    int init_socket = -1;    ///< our end
-    int setup_errors = -1;   ///< what bwrap says
-    int child_events = -1;   ///< signalfd
+    std::string self;       ///< this program
+    int init_socket = -1;   ///< our end
+    int setup_errors = -1;  ///< what bwrap says
+    int child_events = -1;  ///< signalfd
     pid_t bwrap = -1;
     pid_t init = -1;
-    int init_handle = -1;    ///< pidfd: cannot hit another process
+    int init_handle = -1;  ///< pidfd: cannot hit another process
     pid_t command = -1;
-    bool running = false;    ///< the command was executed
+    bool running = false;  ///< the command was executed
     bool killing = false;
     bool have_summary = false;
     Code code = Code::setup_failed;  ///< why we kill
@@ -265,7 +265,8 @@ int poll_timeout_ms(const Supervisor& s, std::uint64_t now) {
     if (!s.running) return 1000;
     std::uint64_t next = std::min(s.next_usage_us, s.run_us + s.plan.wall_ms * 1000);
     if (s.plan.workspace_writable != 0) next = std::min(next, s.next_disk_us);
-    return next <= now ? 0 : static_cast<int>(std::min<std::uint64_t>((next - now) / 1000 + 1, 1000));
+    return next <= now ? 0
+                       : static_cast<int>(std::min<std::uint64_t>((next - now) / 1000 + 1, 1000));
 }
 
 /// Collects every child that ended. False when none is left.

@@ -16,7 +16,14 @@ namespace skein::sandbox::runner {
 
 /// Numbers of sandbox::Outcome, without the library's headers.
 enum class Code : std::uint32_t {
-    exited, signalled, timed_out, out_of_memory, output_limit, disk_limit, killed, setup_failed
+    exited,
+    signalled,
+    timed_out,
+    out_of_memory,
+    output_limit,
+    disk_limit,
+    killed,
+    setup_failed
 };
 
 /// Where init lies inside.

@@ -35,7 +35,9 @@ void line(const char* layer, bool ok, const std::string& detail) {
     printf("%s\t%s\t%s\n", layer, ok ? "ok" : "open", detail.c_str());
 }
 
-std::string error_text() { return strerror(errno); }
+std::string error_text() {
+    return strerror(errno);
+}
 
 void check_identity() {
     // Were we root of the machine outside, root's files would be ours inside.
@@ -50,8 +52,8 @@ void check_privileges() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
     const bool asked = syscall(SYS_capget, &header, data) == 0;
-    const bool none = (data[0].effective | data[1].effective | data[0].permitted |
-                       data[1].permitted) == 0;
+    const bool none =
+        (data[0].effective | data[1].effective | data[0].permitted | data[1].permitted) == 0;
     line("capabilities", asked && none, none ? "none" : "some are left");
     line("no new privileges", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1, "set-uid gains nothing");
 }
@@ -73,7 +75,8 @@ void check_files(const char* canary) {
     const std::string own = std::string(directory != nullptr ? directory : "/tmp") + "/skein-probe";
     const bool tmp = open(own.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600) >= 0;
     line("file system", hidden && protected_file && root && usr && tmp,
-         !tmp ? "the temporary directory is not writable" : "the rest of the machine is not visible");
+         !tmp ? "the temporary directory is not writable"
+              : "the rest of the machine is not visible");
 }
 
 bool found_in(const std::string& path, const char* text) {
@@ -96,12 +99,14 @@ void check_processes(const char* canary) {
     }
     if (proc != nullptr) closedir(proc);
     line("environment", !leaked, leaked ? "a secret was readable" : "no secret in any process");
-    line("pid namespace", getpid() < 10 && count < 4,
-         count > 0 ? std::to_string(count) + " processes visible" : "no /proc");
+    line("pid namespace", getpid() < 10 && count<4, count> 0
+                              ? std::to_string(count) + " processes visible"
+                              : "no /proc");
     const bool mounted = access("/proc/self/status", R_OK) == 0;
     line("proc", mounted && count > 0, mounted ? "own /proc" : "no /proc inside");
     const int fd = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
-    line("kernel settings", fd < 0, fd < 0 ? "/proc/sys: " + error_text() : "/proc/sys is writable");
+    line("kernel settings", fd < 0,
+         fd < 0 ? "/proc/sys: " + error_text() : "/proc/sys is writable");
 }
 
 bool connects(int family, const sockaddr* address, socklen_t size) {
@@ -118,16 +123,17 @@ void check_network(const char* port, const char* abstract_name, const char* path
     sockaddr_un local{};
     local.sun_family = AF_UNIX;
     strncpy(local.sun_path + 1, abstract_name, sizeof local.sun_path - 2);
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                             strlen(abstract_name));
+    const auto size =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + strlen(abstract_name));
     const bool abstract_open = connects(AF_UNIX, reinterpret_cast<sockaddr*>(&local), size);
     sockaddr_un file{};
     file.sun_family = AF_UNIX;
     strncpy(file.sun_path, path, sizeof file.sun_path - 1);
     const bool path_open = connects(AF_UNIX, reinterpret_cast<sockaddr*>(&file), sizeof file);
     line("network", !tcp_open && !abstract_open,
-         tcp_open ? "TCP to the host" : abstract_open ? "abstract socket of the host"
-                                                      : "TCP and abstract sockets refused");
+         tcp_open        ? "TCP to the host"
+         : abstract_open ? "abstract socket of the host"
+                         : "TCP and abstract sockets refused");
     line("socket files", !path_open,
          path_open ? "a service of the host was reached" : "not visible");
 }

@@ -16,23 +16,61 @@ constexpr std::uint64_t kLow32 = 0xffffffffULL;
 
 const int kDenied[] = {
     // keyrings, kernel programs, tracing of others, asynchronous rings
-    SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(bpf),
-    SCMP_SYS(perf_event_open), SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter),
-    SCMP_SYS(io_uring_register), SCMP_SYS(userfaultfd), SCMP_SYS(process_vm_readv),
-    SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp), SCMP_SYS(lookup_dcookie),
+    SCMP_SYS(keyctl),
+    SCMP_SYS(add_key),
+    SCMP_SYS(request_key),
+    SCMP_SYS(bpf),
+    SCMP_SYS(perf_event_open),
+    SCMP_SYS(io_uring_setup),
+    SCMP_SYS(io_uring_enter),
+    SCMP_SYS(io_uring_register),
+    SCMP_SYS(userfaultfd),
+    SCMP_SYS(process_vm_readv),
+    SCMP_SYS(process_vm_writev),
+    SCMP_SYS(pidfd_getfd),
+    SCMP_SYS(kcmp),
+    SCMP_SYS(lookup_dcookie),
     // mounts and namespaces
-    SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(fsopen), SCMP_SYS(fsconfig), SCMP_SYS(fsmount),
-    SCMP_SYS(fspick), SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(mount_setattr),
-    SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns), SCMP_SYS(unshare),
-    SCMP_SYS(open_by_handle_at), SCMP_SYS(name_to_handle_at), SCMP_SYS(fanotify_init),
+    SCMP_SYS(mount),
+    SCMP_SYS(umount2),
+    SCMP_SYS(fsopen),
+    SCMP_SYS(fsconfig),
+    SCMP_SYS(fsmount),
+    SCMP_SYS(fspick),
+    SCMP_SYS(open_tree),
+    SCMP_SYS(move_mount),
+    SCMP_SYS(mount_setattr),
+    SCMP_SYS(pivot_root),
+    SCMP_SYS(chroot),
+    SCMP_SYS(setns),
+    SCMP_SYS(unshare),
+    SCMP_SYS(open_by_handle_at),
+    SCMP_SYS(name_to_handle_at),
+    SCMP_SYS(fanotify_init),
     // the machine itself
-    SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(init_module),
-    SCMP_SYS(finit_module), SCMP_SYS(delete_module), SCMP_SYS(reboot), SCMP_SYS(swapon),
-    SCMP_SYS(swapoff), SCMP_SYS(acct), SCMP_SYS(quotactl), SCMP_SYS(quotactl_fd),
-    SCMP_SYS(syslog), SCMP_SYS(vhangup), SCMP_SYS(sethostname), SCMP_SYS(setdomainname),
-    SCMP_SYS(clock_settime), SCMP_SYS(settimeofday), SCMP_SYS(adjtimex), SCMP_SYS(clock_adjtime),
+    SCMP_SYS(kexec_load),
+    SCMP_SYS(kexec_file_load),
+    SCMP_SYS(init_module),
+    SCMP_SYS(finit_module),
+    SCMP_SYS(delete_module),
+    SCMP_SYS(reboot),
+    SCMP_SYS(swapon),
+    SCMP_SYS(swapoff),
+    SCMP_SYS(acct),
+    SCMP_SYS(quotactl),
+    SCMP_SYS(quotactl_fd),
+    SCMP_SYS(syslog),
+    SCMP_SYS(vhangup),
+    SCMP_SYS(sethostname),
+    SCMP_SYS(setdomainname),
+    SCMP_SYS(clock_settime),
+    SCMP_SYS(settimeofday),
+    SCMP_SYS(adjtimex),
+    SCMP_SYS(clock_adjtime),
 #ifdef __x86_64__
-    SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(modify_ldt),
+    SCMP_SYS(iopl),
+    SCMP_SYS(ioperm),
+    SCMP_SYS(modify_ldt),
 #endif
 };
 
@@ -75,12 +113,11 @@ int deny_special(scmp_filter_ctx filter, const Plan& plan) {
                      {0, SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER});
     for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
         if (rc == 0)
-            rc = deny_if(filter, EPERM, SCMP_SYS(ioctl),
-                         {1, SCMP_CMP_MASKED_EQ, kLow32, request});
+            rc = deny_if(filter, EPERM, SCMP_SYS(ioctl), {1, SCMP_CMP_MASKED_EQ, kLow32, request});
     // Init has the command's uid, so it could be slowed or limited to death.
-    for (const int call : {SCMP_SYS(prlimit64), SCMP_SYS(sched_setaffinity),
-                           SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_setparam),
-                           SCMP_SYS(sched_setattr)})
+    for (const int call :
+         {SCMP_SYS(prlimit64), SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),
+          SCMP_SYS(sched_setparam), SCMP_SYS(sched_setattr)})
         if (rc == 0) rc = deny_if(filter, EPERM, call, {0, SCMP_CMP_MASKED_EQ, kLow32, 1});
     if (rc == 0) rc = deny_sockets(filter, plan.isolate == 0);
     if (rc == 0 && plan.allow_ptrace == 0) rc = deny(filter, EPERM, SCMP_SYS(ptrace));

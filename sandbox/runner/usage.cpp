@@ -30,8 +30,7 @@ std::string read_small_file(const std::string& path) {
 
 /// Own pages plus a fair share of shared ones; the plain resident size when that is not readable.
 std::uint64_t proportional_bytes(pid_t process, std::uint64_t resident) {
-    const std::string text =
-        read_small_file("/proc/" + std::to_string(process) + "/smaps_rollup");
+    const std::string text = read_small_file("/proc/" + std::to_string(process) + "/smaps_rollup");
     const std::size_t field = text.find("\nPss:");
     if (field == std::string::npos) return resident;
     return strtoull(text.c_str() + field + 5, nullptr, 10) * 1024;
@@ -110,8 +109,8 @@ class TreeWalk {
             }
             const std::string name = std::move(pending.back());
             pending.pop_back();
-            const int below = openat(
-                fd_, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+            const int below = openat(fd_, name.c_str(),
+                                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
             if (below < 0) continue;
             if (fstat(below, &info) != 0 || info.st_dev != device_) {
                 close(below);

@@ -90,7 +90,9 @@ void attack_init() {
     show("prlimit", prlimit(1, RLIMIT_CPU, nullptr, nullptr));
 }
 
-long open_socket(int family, int type, int protocol) { return socket(family, type, protocol); }
+long open_socket(int family, int type, int protocol) {
+    return socket(family, type, protocol);
+}
 
 void sockets() {
     const struct {
@@ -203,7 +205,9 @@ void foreign_abi(bool x32) {
     printf("survived %ld\n", result);
 }
 
-void* nothing(void*) { return nullptr; }
+void* nothing(void*) {
+    return nullptr;
+}
 
 void new_threads() {
     pthread_t thread;

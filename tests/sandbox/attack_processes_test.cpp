@@ -128,9 +128,9 @@ TEST_CASE("24: init cannot be killed") {
 }
 
 TEST_CASE("28: orphans leave no zombies") {
-    const ProcessResult result = run(bash(
-        "for i in 1 2 3 4 5 6 7 8 9 10; do (true & true & true &) ; done; sleep 0.2; "
-        "cat /proc/[0-9]*/stat | grep -c ') Z '"));
+    const ProcessResult result =
+        run(bash("for i in 1 2 3 4 5 6 7 8 9 10; do (true & true & true &) ; done; sleep 0.2; "
+                 "cat /proc/[0-9]*/stat | grep -c ') Z '"));
     CHECK(result.out.text() == "0\n");
 }
 

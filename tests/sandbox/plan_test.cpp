@@ -34,7 +34,8 @@ TEST_CASE("a plan survives the way to the runner") {
 TEST_CASE("every truncation and every extension is refused") {
     const std::string bytes = encode_plan(example());
     Plan plan;
-    for (std::size_t n = 0; n < bytes.size(); ++n) CHECK_FALSE(decode_plan(bytes.substr(0, n), plan));
+    for (std::size_t n = 0; n < bytes.size(); ++n)
+        CHECK_FALSE(decode_plan(bytes.substr(0, n), plan));
     CHECK_FALSE(decode_plan(bytes + "x", plan));
 }
 

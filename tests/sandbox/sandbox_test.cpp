@@ -72,9 +72,9 @@ TEST_CASE("the workspace is writable, everything else is not") {
     const TemporaryDirectory workspace;
     std::filesystem::create_directory(workspace.path() / "sub");
     write_file(workspace.path() / "given", "1");
-    const ProcessResult result = run(
-        bash("pwd; echo 2 >> given; mkdir sub/new; mv given sub/new/; touch /usr/x /etc/x /x"),
-        policy(workspace.path()));
+    const ProcessResult result =
+        run(bash("pwd; echo 2 >> given; mkdir sub/new; mv given sub/new/; touch /usr/x /etc/x /x"),
+            policy(workspace.path()));
     CHECK(result.out.text() == workspace.path().string() + "\n");
     CHECK(read_file(workspace.path() / "sub/new/given") == "12\n");
     CHECK(result.exit_code == 1);
@@ -163,14 +163,16 @@ TEST_CASE("streams can be opened again by name") {
 
 TEST_CASE("compilers, sanitizers and multiprocessing work inside") {
     const TemporaryDirectory workspace;
-    write_file(workspace.path() / "a.cpp", "#include <iostream>\n#include <thread>\nint main() { "
-                                           "std::thread([] { std::cout << 42; }).join(); }");
+    write_file(workspace.path() / "a.cpp",
+               "#include <iostream>\n#include <thread>\nint main() { "
+               "std::thread([] { std::cout << 42; }).join(); }");
     CHECK(run(bash("g++ -pthread -fsanitize=address a.cpp -o a && ./a"), policy(workspace.path()),
               limits(60s))
               .out.text() == "42");
-    CHECK(run(bash("python3 -c 'import multiprocessing as m; l = m.Lock(); print(m.Pool(2).map(abs, "
-                   "[-1, -2]))'"))
-              .out.text() == "[1, 2]\n");
+    CHECK(
+        run(bash("python3 -c 'import multiprocessing as m; l = m.Lock(); print(m.Pool(2).map(abs, "
+                 "[-1, -2]))'"))
+            .out.text() == "[1, 2]\n");
 }
 
 TEST_CASE("78: a set-up failure is typed and never looks like a failing command") {
@@ -257,10 +259,10 @@ TEST_CASE("25: killing the supervisor or the call at any moment leaves no proces
             if (i % 2 != 0) cancel.emit(asio::cancellation_type::terminal);
         });
         context.run();
-        n_killed += pending.over && pending.error == nullptr &&
-                            pending.result.outcome != Outcome::exited
-                        ? 1
-                        : 0;
+        n_killed +=
+            pending.over && pending.error == nullptr && pending.result.outcome != Outcome::exited
+                ? 1
+                : 0;
     }
     CHECK(n_killed == 200);
     CHECK(survivors_after(2s, supervisors).empty());
@@ -313,8 +315,7 @@ TEST_CASE("81: twenty runs at once on one context do not mix") {
     asio::io_context context;
     std::vector<Pending> pending(20);
     for (std::size_t i = 0; i < pending.size(); ++i)
-        start(context,
-              bash("sleep 0.1; echo " + std::to_string(i) + "; exit " + std::to_string(i)),
+        start(context, bash("sleep 0.1; echo " + std::to_string(i) + "; exit " + std::to_string(i)),
               pending[i], nullptr, policy(), limits(60s));
     context.run();
     for (std::size_t i = 0; i < pending.size(); ++i) {
@@ -355,8 +356,9 @@ TEST_CASE("82: without bwrap nothing runs and the error says the remedy") {
 TEST_CASE("82: a bwrap that answers but cannot isolate is refused") {
     const TemporaryDirectory directory;
     const std::filesystem::path stub = directory.path() / "bwrap";
-    write_file(stub, "#!/bin/sh\n[ \"$1\" = --version ] && exec echo bubblewrap 0.8.0\n"
-                     "echo 'bwrap: No permissions to create new namespace' >&2; exit 1\n");
+    write_file(stub,
+               "#!/bin/sh\n[ \"$1\" = --version ] && exec echo bubblewrap 0.8.0\n"
+               "echo 'bwrap: No permissions to create new namespace' >&2; exit 1\n");
     std::filesystem::permissions(stub, static_cast<std::filesystem::perms>(0755));
     SandboxOptions options;
     options.bwrap = stub;

@@ -13,7 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string mark() { return "SKEIN_TEST_MARK=" + std::to_string(getpid()); }
+std::string mark() {
+    return "SKEIN_TEST_MARK=" + std::to_string(getpid());
+}
 
 /// Session of a process: field 6 of stat; supervisors lead a session of their own.
 int session_of(const fs::path& process) {
@@ -48,7 +50,9 @@ Sandbox& full_sandbox() {
     return *sandbox;
 }
 
-fs::path attack_directory() { return fs::path(SKEIN_BUILD_DIR) / "tests/sandbox/attack"; }
+fs::path attack_directory() {
+    return fs::path(SKEIN_BUILD_DIR) / "tests/sandbox/attack";
+}
 
 SandboxPolicy policy() {
     SandboxPolicy rules;
