@@ -157,7 +157,7 @@ Agent::Agent(AgentConfig config, LanguageModel& model, tools::Registry& tools, R
 Agent::~Agent() {
     if (!impl_->begun || impl_->ended) return;
     try {
-        impl_->finish(ExitStatus::cancelled, {}, "the agent was destroyed before its run had ended");
+        impl_->finish(ExitStatus::cancelled, {}, "the agent was destroyed before its run ended");
     } catch (const std::exception&) {
         // The recorder is the only thing that could report this, and it is what failed.
     }

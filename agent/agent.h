@@ -40,8 +40,8 @@ struct TurnOptions {
     std::vector<const tools::ToolSpec*> force_call;
 };
 
-/// What a store holds of an unfinished run. `steps` in order, `calls` of all steps, `tail` as it was
-/// given to finish_trajectory (empty after a crash).
+/// What a store holds of an unfinished run. `steps` in order, `calls` of all steps, `tail` as it
+/// was given to finish_trajectory (empty after a crash); the next step's delta covers it.
 struct ResumePoint {
     Uid trajectory;
     std::vector<StepRecord> steps;

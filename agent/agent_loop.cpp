@@ -93,8 +93,8 @@ void Agent::Impl::answer_last_step(const StepRecord& step,
                                       : tools::ToolStatus::cancelled;
         lost.text = request.invalid
                         ? request.refusal
-                        : "Interrupted: the process ended during this call. It was not repeated; it "
-                          "may or may not have had effects. Check before you call it again.";
+                        : "Interrupted: the process ended during this call. It was not repeated; "
+                          "it may or may not have had effects. Check before you call it again.";
         lost.details["not_run"] = true;
         messages.push_back(
             answer(request.call, lost.text, messages, requests.size() - 1 - i));

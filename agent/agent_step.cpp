@@ -60,9 +60,9 @@ std::string describe_grammar(const std::vector<const tools::ToolSpec*>& specs) {
 void check_completion(const Completion& reply) {
     if (reply.logprobs.size() != reply.tokens.size() ||
         reply.origins.size() != reply.tokens.size()) {
-        throw model::Error(fmt::format("the model returned {} tokens with {} logprobs and {} origins",
-                                       reply.tokens.size(), reply.logprobs.size(),
-                                       reply.origins.size()));
+        throw model::Error(fmt::format(
+            "the model returned {} tokens with {} logprobs and {} origins", reply.tokens.size(),
+            reply.logprobs.size(), reply.origins.size()));
     }
 }
 
@@ -198,7 +198,8 @@ boost::asio::awaitable<void> Agent::Impl::execute(std::vector<Request> requests,
         }
         messages.push_back(
             answer(request.call, outcome.text, messages, requests.size() - 1 - i));
-        record_call(result.step, static_cast<int>(i), request.call, outcome, messages.back(), began);
+        record_call(result.step, static_cast<int>(i), request.call, outcome, messages.back(),
+                    began);
         result.results.emplace_back(request.call, std::move(outcome));
     }
     append(format->render_results(messages));
@@ -214,7 +215,7 @@ boost::asio::awaitable<tools::ToolResult> Agent::Impl::call_tool(tools::ToolCall
     auto work = call_into(tools, call, outcome);
     auto waiting = run_until(std::move(work), deadline());
     const bool late = co_await std::move(waiting);
-    // Asked for here and not in a coroutine of its own: awaiting one would throw after a cancellation.
+    // Asked for here, not in a coroutine of its own: awaiting one throws after a cancellation.
     const auto state = co_await boost::asio::this_coro::cancellation_state;
     if (late) {
         outcome.status = tools::ToolStatus::timed_out;
@@ -285,9 +286,9 @@ std::vector<Request> Agent::Impl::requests_of(const ParsedReply& reply, FinishRe
                                               int sequence) const {
     std::string cut;
     if (finish == FinishReason::length) {
-        cut = fmt::format("Not run: your reply was cut off by the limit of {} tokens, so none of its "
-                          "calls was carried out. Make the call smaller, or split the work over "
-                          "several turns.", config.limits.reply_tokens);
+        cut = fmt::format("Not run: your reply was cut off by the limit of {} tokens, so none of "
+                          "its calls was carried out. Make the call smaller, or split the work "
+                          "over several turns.", config.limits.reply_tokens);
     }
     std::vector<Request> out;
     const auto add = [&](std::string name, std::string arguments, std::string refusal) {
@@ -300,9 +301,10 @@ std::vector<Request> Agent::Impl::requests_of(const ParsedReply& reply, FinishRe
     for (std::size_t i = 0; i <= reply.calls.size(); ++i) {
         for (; broken != reply.malformed.end() && broken->calls_before <= i; ++broken) {
             add({}, broken->raw,
-                cut.empty() ? fmt::format("Not run: this call cannot be read: {}. Write it again as "
-                                          "<tool_call>\n{{\"name\": ..., \"arguments\": {{...}}}}\n"
-                                          "</tool_call> with valid JSON.", broken->error)
+                cut.empty() ? fmt::format("Not run: this call cannot be read: {}. Write it again "
+                                          "as <tool_call>\n{{\"name\": ..., \"arguments\": "
+                                          "{{...}}}}\n</tool_call> with valid JSON.",
+                                          broken->error)
                             : cut);
         }
         if (i < reply.calls.size()) add(reply.calls[i].name, reply.calls[i].arguments, cut);
@@ -316,8 +318,8 @@ std::string Agent::Impl::complaint_about(const ParsedReply& reply, FinishReason 
                            "shorter one.", config.limits.reply_tokens);
     }
     if (reply.unclosed_thinking) {
-        return "Your reply ended inside its thinking part, so nothing in it was run or shown. Close "
-               "the thinking part with </think>, then answer or call a tool.";
+        return "Your reply ended inside its thinking part, so nothing in it was run or shown. "
+               "Close the thinking part with </think>, then answer or call a tool.";
     }
     return {};
 }

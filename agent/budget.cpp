@@ -44,7 +44,7 @@ int reply_allowance(const RunLimits& limits, const Spent& spent) {
 }
 
 std::int64_t results_allowance(const RunLimits& limits, const Spent& spent) {
-    // Role lines and closings of the results and of the reply to come, the budget notice, the reply.
+    // Role lines and closings of the results and of the reply to come, and the budget notice.
     constexpr std::int64_t kGlue = 128;
     return positions_left(limits, spent) - kGlue - kMinReplyTokens;
 }

@@ -13,7 +13,12 @@ namespace skein::agent {
 struct TurnStarted { int turn = 0; };
 struct TextDelta { std::string text; };
 struct ToolStarted { tools::ToolCall call; };
-struct ToolFinished { tools::ToolCall call; tools::ToolStatus status; std::string shown; double seconds = 0; };
+struct ToolFinished {
+    tools::ToolCall call;
+    tools::ToolStatus status;
+    std::string shown;
+    double seconds = 0;
+};
 struct TurnFinished { int turn = 0; Usage usage; };
 struct RunFinished { ExitStatus status; std::string final_message; Usage usage; };
 

@@ -16,7 +16,7 @@ struct RunLimits {
     int reply_tokens = 2048;         ///< sampled in one turn
     std::chrono::milliseconds wall_time{0};
     int tool_output_tokens = 4096;  ///< of one tool result
-    int same_action = 6;  ///< the same call with the same result, or turns that ran nothing, in a row
+    int same_action = 6;  ///< in a row: one call with one result, or turns that ran nothing
 };
 
 enum class ExitStatus {

@@ -13,9 +13,9 @@ namespace skein::agent {
 enum class Role { system, user, assistant, tool };
 std::string_view to_string(Role role);
 
-/// `text` is raw bytes. `calls` only for the assistant; `call_id` and `name` only for tool messages.
-/// `tokens`, when not empty, is the text already cut to a budget and tokenised; formats take it as it
-/// is instead of tokenising `text`.
+/// `text` is raw bytes. `calls` only for the assistant; `call_id`, `name` only for tool messages.
+/// `tokens`, when not empty, is the text already cut to a budget and tokenised; formats take it as
+/// it is instead of tokenising `text`.
 struct Message {
     Role role = Role::user;
     std::string text;

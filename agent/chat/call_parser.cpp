@@ -77,9 +77,10 @@ JsonSpan read_object(std::string_view bytes, std::size_t begin) {
     boost::system::error_code error;
     const std::size_t used = parser.write_some(bytes.data() + begin, bytes.size() - begin, error);
     if (error) {
-        return {begin + used, fmt::format("not valid JSON at byte {} of the object: {}, near \"{}\"",
-                                          used, error.message(),
-                                          escape_bytes(bytes.substr(begin + used, 12)))};
+        const std::string near = escape_bytes(bytes.substr(begin + used, 12));
+        return {begin + used,
+                fmt::format("not valid JSON at byte {} of the object: {}, near \"{}\"", used,
+                            error.message(), near)};
     }
     if (!parser.done()) {
         return {bytes.size(), fmt::format("the JSON object is not closed after {} bytes", used)};
@@ -184,8 +185,9 @@ class ReplyParser {
         if (!object.error.empty()) return report(opened, object.error);
         const std::size_t close = skip_space(bytes_, object.end);
         if (!bytes_.substr(close).starts_with(kCallClose)) {
-            return report(opened, fmt::format("expected </tool_call> after the JSON object at byte {}",
-                                              close - opened));
+            return report(opened,
+                          fmt::format("expected </tool_call> after the JSON object at byte {}",
+                                      close - opened));
         }
         at_ = close + kCallClose.size();
         CallMembers members = read_members(bytes_.substr(begin, object.end - begin));

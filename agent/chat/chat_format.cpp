@@ -11,7 +11,8 @@ namespace skein::agent {
 namespace {
 
 constexpr ChatMLStyle kStyles[] = {
-    {"chatml", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", false, false},
+    {"chatml", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", false,
+     false},
     {"qwen2", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", true, false},
     {"qwen3", "", true, false},
     {"qwen3-thinking", "", true, true},

@@ -39,8 +39,8 @@ class ChatFormat {
     virtual ~ChatFormat() = default;
     virtual std::string_view name() const = 0;
     /// The opening of a conversation: system text with the tools described in the format's own way.
-    virtual std::vector<Segment> render_system(std::string_view text,
-                                               std::span<const tools::ToolSpec* const> tools) const = 0;
+    virtual std::vector<Segment> render_system(
+        std::string_view text, std::span<const tools::ToolSpec* const> tools) const = 0;
     /// The system text a model of this format expects when the user gives none.
     virtual std::string_view default_system() const { return {}; }
     /// One message. An assistant's message is history that was not sampled here: Origin::forced.
@@ -63,8 +63,8 @@ class ChatFormat {
 /// Lifetime: `tokenizer` must outlive the format.
 std::unique_ptr<ChatFormat> make_chat_format(std::string_view name,
                                              const model::Tokenizer& tokenizer);
-/// The name of the format a model's chat template describes, by its distinctive markers; nothing for
-/// an unknown template. The text is only searched, never executed.
+/// The name of the format a model's chat template describes, by its distinctive markers; nothing
+/// for an unknown template. The text is only searched, never executed.
 std::optional<std::string> recognise_chat_template(std::string_view template_text);
 
 }  // namespace skein::agent

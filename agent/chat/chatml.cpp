@@ -33,7 +33,8 @@ std::string signature(const tools::ToolSpec& spec) {
     const boost::json::object function{{"name", spec.name},
                                        {"description", spec.description},
                                        {"parameters", spec.parameters}};
-    return boost::json::serialize(boost::json::object{{"type", "function"}, {"function", function}});
+    return boost::json::serialize(
+        boost::json::object{{"type", "function"}, {"function", function}});
 }
 
 void append(Tokens& to, std::span<const Token> tokens) {
@@ -63,7 +64,7 @@ std::vector<Segment> ChatML::render_system(std::string_view text,
     begin_message(out, "system");
     out.push_back({Origin::system, tokenizer_->encode(text)});
     if (!tools.empty()) {
-        // Descriptions may come from elsewhere, so only the wording around them may hold tags by id.
+        // Descriptions may come from elsewhere: only the wording around them may hold tags by id.
         Tokens described = scaffold(kToolsBegin);
         for (const tools::ToolSpec* spec : tools) {
             append(described, tokenizer_->encode('\n' + signature(*spec)));
@@ -87,9 +88,9 @@ std::vector<Segment> ChatML::render(const Message& message) const {
     }
     for (const tools::ToolCall& call : message.calls) {
         Tokens tokens = scaffold("\n<tool_call>\n");
-        append(tokens, tokenizer_->encode(fmt::format(
-                           "{{\"name\": {}, \"arguments\": {}}}",
-                           boost::json::serialize(boost::json::string(call.name)), call.arguments)));
+        const std::string name = boost::json::serialize(boost::json::string(call.name));
+        append(tokens, tokenizer_->encode(fmt::format("{{\"name\": {}, \"arguments\": {}}}", name,
+                                                      call.arguments)));
         append(tokens, scaffold("\n</tool_call>"));
         out.push_back({Origin::forced, std::move(tokens)});
     }
@@ -108,7 +109,8 @@ std::vector<Segment> ChatML::render_results(std::span<const Message> results) co
     }
     begin_message(out, "user");
     for (std::size_t i = 0; i < results.size(); ++i) {
-        out.push_back({Origin::glue, scaffold(i == 0 ? "<tool_response>\n" : "\n<tool_response>\n")});
+        const std::string_view opening = i == 0 ? "<tool_response>\n" : "\n<tool_response>\n";
+        out.push_back({Origin::glue, scaffold(opening)});
         add_content(out, Origin::tool, results[i]);
         out.push_back({Origin::glue, scaffold("\n</tool_response>")});
     }
@@ -160,8 +162,8 @@ std::shared_ptr<const model::Grammar> ChatML::call_grammar(
         const auto arguments = add_schema(builder, spec->parameters);
         calls.push_back(builder.sequence({head, arguments}));
     }
-    const auto open = builder.literal(
-        style_.opens_thinking ? "</think>\n\n<tool_call>\n{\"name\": " : "<tool_call>\n{\"name\": ");
+    const std::string thinking = style_.opens_thinking ? "</think>\n\n" : "";
+    const auto open = builder.literal(thinking + "<tool_call>\n{\"name\": ");
     const auto call = builder.any_of(std::move(calls));
     const auto close = builder.literal("}\n</tool_call>");
     return builder.finish(builder.sequence({open, call, close}));

@@ -41,7 +41,9 @@ ToolOutput cut_tool_output(std::string_view text, int max_tokens, std::string_vi
                            const model::Tokenizer& tokenizer) {
     Tokens all = tokenizer.encode(text);
     const int total = static_cast<int>(all.size());
-    if (max_tokens <= 0 || total <= max_tokens) return {std::move(all), std::string(text), total, 0};
+    if (max_tokens <= 0 || total <= max_tokens) {
+        return {std::move(all), std::string(text), total, 0};
+    }
 
     const auto describe = [&](int dropped) {
         return tokenizer.encode(fmt::format(

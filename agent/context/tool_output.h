@@ -18,9 +18,9 @@ struct ToolOutput {
     int left_out_tokens = 0;  ///< 0: nothing was cut
 };
 
-/// `max_tokens` <= 0 means no budget. `reference` names the full copy in the notice. The result uses
-/// the whole budget except for a character that would be split (at most 3 tokens) and one digit of
-/// the notice; a budget too small for the notice holds the beginning of the notice.
+/// `max_tokens` <= 0 means no budget. `reference` names the full copy in the notice. The result
+/// uses the whole budget except for a character that would be split (at most 3 tokens) and one
+/// digit of the notice; a budget too small for the notice holds the beginning of the notice.
 ToolOutput cut_tool_output(std::string_view text, int max_tokens, std::string_view reference,
                            const model::Tokenizer& tokenizer);
 

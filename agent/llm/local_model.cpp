@@ -200,7 +200,7 @@ std::string LocalModel::chat_format() const {
         "{}: {}; name the chat format it was trained with, e.g. chatml",
         impl_->engine->path().string(),
         text.empty() ? "the file holds no chat template"
-                     : fmt::format("its chat template ({} bytes) is not a known one", text.size())));
+                     : fmt::format("its chat template ({} bytes) is unknown", text.size())));
 }
 
 asio::awaitable<Completion> LocalModel::complete(CompletionRequest request) {
@@ -216,10 +216,11 @@ asio::awaitable<Completion> LocalModel::complete(CompletionRequest request) {
         auto guard = std::make_shared<asio::executor_work_guard<decltype(executor)>>(executor);
         auto resume = std::make_shared<decltype(handler)>(std::move(handler));
         job->deliver = [executor, guard, resume, slot]() mutable {
-            asio::post(executor, [resume = std::move(resume), guard = std::move(guard), slot]() mutable {
+            auto finish = [resume = std::move(resume), guard = std::move(guard), slot]() mutable {
                 if (slot.is_connected()) slot.clear();
                 std::move (*resume)();
-            });
+            };
+            asio::post(executor, std::move(finish));
         };
         impl_->enqueue(job);
     };

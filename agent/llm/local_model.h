@@ -23,7 +23,8 @@ struct LocalModelOptions {
 class LocalModel final : public LanguageModel {
   public:
     /// Throws: model::Error when the context cannot be had.
-    explicit LocalModel(std::shared_ptr<const model::Engine> engine, LocalModelOptions options = {});
+    explicit LocalModel(std::shared_ptr<const model::Engine> engine,
+                        LocalModelOptions options = {});
     /// Cancels what runs and waits for the inference thread.
     ~LocalModel() override;
 

@@ -51,7 +51,7 @@ Completion ScriptedModel::answer(const CompletionRequest& request) {
     const auto prompt = request.prompt;
     if (prompt.size() < seen_.size() || !std::equal(seen_.begin(), seen_.end(), prompt.begin())) {
         throw model::Error(fmt::format(
-            "the prompt of {} tokens does not continue the {} tokens seen before: a log may only grow",
+            "the prompt of {} tokens does not continue the {} seen before: a log may only grow",
             prompt.size(), seen_.size()));
     }
     const auto window = static_cast<std::int64_t>(options_.max_context);

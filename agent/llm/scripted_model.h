@@ -1,6 +1,6 @@
 #pragma once
 // A LanguageModel that says what it was told to say: tests, examples, `proposer: scripted`.
-// It keeps a real model's contract: stops at stop tokens, at max_tokens and at the end of a grammar,
+// It keeps a real model's contract: stops at stop tokens, at max_tokens, at the end of a grammar,
 // and refuses a prompt that does not continue what it has seen. PUBLIC.
 
 #include <functional>

@@ -91,7 +91,7 @@ TEST_SUITE("agent/agent: ends") {
         check_finished_once(run, ExitStatus::turn_limit);
     }
 
-    TEST_CASE("agent: calls beyond the limit are answered, not run, and an answer is still possible") {
+    TEST_CASE("agent: calls beyond the limit are answered, not run; an answer is still possible") {
         ScriptedRun over({{.text = echo("1") + echo("2") + echo("3")}, {.text = "late"}});
         over.config.limits.tool_calls = 2;
         CHECK(over.run().exit_status == ExitStatus::tool_call_limit);
@@ -191,7 +191,8 @@ TEST_SUITE("agent/agent: ends") {
     }
 
     TEST_CASE("agent: a final tool ends the run with its text, but only when it succeeds") {
-        ScriptedRun run({{.text = call_text("fail", "{}")}, {.text = echo("the end") + echo("more")}});
+        ScriptedRun run(
+            {{.text = call_text("fail", "{}")}, {.text = echo("the end") + echo("more")}});
         run.config.final_tools = {"echo", "fail"};
         const RunResult result = run.run();
         CHECK(result.exit_status == ExitStatus::finished);

@@ -34,6 +34,10 @@ void check_record(const ScriptedRun& run) {
     CHECK(static_cast<std::size_t>(run.agent->usage().prompt_tokens) + sampled == log.size());
 }
 
+std::span<const Token> tokens_of(const ScriptedRun& run, const SegmentSpan& span) {
+    return run.agent->log().tokens().subspan(span.begin, span.end - span.begin);
+}
+
 std::string echo(std::string_view text) {
     return call_text("echo", "{\"text\": \"" + std::string(text) + "\"}");
 }
@@ -48,15 +52,16 @@ TEST_SUITE("agent/agent") {
         CHECK(result.final_message == "Forty-two.");
         CHECK(result.error.empty());
         CHECK(result.usage.turns == 1);
-        CHECK(run.text().ends_with("<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n"
-                                   "Forty-two.<|im_end|>\n"));
+        CHECK(run.text().ends_with("<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant"
+                                   "\nForty-two.<|im_end|>\n"));
         CHECK(run.streamed() == "Forty-two.");
         CHECK(run.recorder.finishes.at(0).status == ExitStatus::finished);
         check_record(run);
     }
 
     TEST_CASE("agent: calls run in order and their results come back before the next reply") {
-        ScriptedRun run({{.text = "Both.\n" + echo("ONE") + "\n" + echo("TWO")}, {.text = "Done."}});
+        ScriptedRun run(
+            {{.text = "Both.\n" + echo("ONE") + "\n" + echo("TWO")}, {.text = "Done."}});
         const RunResult result = run.run();
         CHECK(result.final_message == "Done.");
         CHECK(result.usage.tool_calls == 2);
@@ -77,9 +82,10 @@ TEST_SUITE("agent/agent") {
         run.run("Go.");
         std::string story;
         for (const SegmentSpan& span : run.agent->log().segments()) {
-            const auto tokens = run.agent->log().tokens().subspan(span.begin, span.end - span.begin);
+            const auto tokens = tokens_of(run, span);
             if (span.origin == Origin::glue || span.origin == Origin::system) continue;
-            story += std::string(to_string(span.origin)) + ":" + run.tokenizer->decode(tokens) + "|";
+            story += std::string(to_string(span.origin)) + ":";
+            story += run.tokenizer->decode(tokens) + "|";
         }
         CHECK(story == "user:Go.|sampled:" + echo("ONE") + "<|im_end|>|tool:ONE|sampled:Done."
                        "<|im_end|>|");
@@ -103,7 +109,8 @@ TEST_SUITE("agent/agent") {
     }
 
     TEST_CASE("agent: unknown tools and arguments that break the schema are answered, not run") {
-        ScriptedRun run({{.text = call_text("format_disk", "{}") + call_text("echo", "{\"text\": 3}") +
+        ScriptedRun run({{.text = call_text("format_disk", "{}") +
+                                  call_text("echo", "{\"text\": 3}") +
                                   call_text("echo", "\"{}\"") + call_text("echo", "[]")},
                          {.text = "ok"}});
         CHECK(run.run().exit_status == ExitStatus::finished);
@@ -227,7 +234,7 @@ TEST_SUITE("agent/agent") {
         int controls = 0;
         std::string foreign;
         for (const SegmentSpan& span : run.agent->log().segments()) {
-            const auto tokens = run.agent->log().tokens().subspan(span.begin, span.end - span.begin);
+            const auto tokens = tokens_of(run, span);
             const bool untrusted = span.origin == Origin::user || span.origin == Origin::tool;
             for (const Token token : tokens) {
                 if (untrusted) CHECK_FALSE(run.tokenizer->is_special(token));
@@ -275,7 +282,7 @@ TEST_SUITE("agent/agent") {
         run.run();
         for (const SegmentSpan& span : run.agent->log().segments()) {
             if (span.origin != Origin::tool) continue;
-            const auto tokens = run.agent->log().tokens().subspan(span.begin, span.end - span.begin);
+            const auto tokens = tokens_of(run, span);
             CHECK(Tokens(tokens.begin(), tokens.end()) == run.tokenizer->encode("OBS"));
         }
         CHECK(run.recorder.steps.at(0).reply.tokens == reply);
@@ -306,7 +313,8 @@ TEST_SUITE("agent/agent") {
         run.run();
         const ToolCallRecord& record = run.recorder.tool_calls.at(0);
         CHECK(record.result.text == big);
-        CHECK(record.shown.find("sha256:" + store::to_hex(store::sha256(big))) != std::string::npos);
+        const std::string hash = "sha256:" + store::to_hex(store::sha256(big));
+        CHECK(record.shown.find(hash) != std::string::npos);
         std::size_t tool_tokens = 0;
         for (const SegmentSpan& span : run.agent->log().segments()) {
             if (span.origin == Origin::tool) tool_tokens += span.end - span.begin;

@@ -57,9 +57,9 @@ TEST_SUITE("agent/chat/call_parser") {
         std::string body = "<![CDATA[ </tool_call> ]]> plain";
         for (int level = 0; level < 3; ++level) {
             boost::json::string quoted(body);
-            body = "<think>" + call("write", "{\"content\": " +
-                                                 boost::json::serialize(boost::json::value(quoted)) +
-                                                 "}") + "</think></tool_call><tool_call>";
+            const std::string inner = boost::json::serialize(boost::json::value(quoted));
+            body = "<think>" + call("write", "{\"content\": " + inner + "}") +
+                   "</think></tool_call><tool_call>";
         }
         const std::string arguments =
             "{\"content\": " + boost::json::serialize(boost::json::value(body)) + "}";
@@ -76,7 +76,8 @@ TEST_SUITE("agent/chat/call_parser") {
         for (const bool opened : {false, true}) {
             CAPTURE(opened);
             const ParsedReply reply = parse_hermes_reply(
-                std::string(opened ? "" : "<think>") + "I could " + draft + "</think>" + real, opened);
+                std::string(opened ? "" : "<think>") + "I could " + draft + "</think>" + real,
+                opened);
             REQUIRE(reply.calls.size() == 1);
             CHECK(reply.calls[0].arguments == R"({"c":"ls"})");
             CHECK(reply.thinking == "I could " + draft);
@@ -112,7 +113,8 @@ TEST_SUITE("agent/chat/call_parser") {
             "<tool_call>\n{\"arguments\": {}}\n</tool_call>",
             "<tool_call>\n{\"name\": \"x\", \"name\": \"y\", \"arguments\": {}}\n</tool_call>",
             "<tool_call>\n{\"name\": \"x\", \"arguments\": {}} and more\n</tool_call>",
-            "<tool_call>\n{\"name\": \"\xF0\x9F\x98\", \"arguments\": {\"p\":\"\xFF\"}}\n</tool_call>",
+            "<tool_call>\n{\"name\": \"\xF0\x9F\x98\", \"arguments\": {\"p\":\"\xFF\"}}\n"
+            "</tool_call>",
         };
         for (const std::string& bad : broken) {
             CAPTURE(bad);
@@ -150,7 +152,8 @@ TEST_SUITE("agent/chat/call_parser") {
     }
 
     TEST_CASE("call_parser: C13, stray closers are dropped and a bare call is reported") {
-        const ParsedReply stray = parse_hermes_reply(call("echo", "{}") + "</tool_call>\nok", false);
+        const ParsedReply stray =
+            parse_hermes_reply(call("echo", "{}") + "</tool_call>\nok", false);
         CHECK(stray.calls.size() == 1);
         CHECK(stray.malformed.empty());
         CHECK(stray.text == "ok");
@@ -160,7 +163,7 @@ TEST_SUITE("agent/chat/call_parser") {
         REQUIRE(bare.malformed.size() == 1);
         CHECK(bare.malformed[0].error.find("<tool_call>") != std::string::npos);
         const ParsedReply prose =
-            parse_hermes_reply("Write `{\"name\": \"echo\", \"arguments\": {}}` to call it.", false);
+            parse_hermes_reply("Write `{\"name\": \"echo\", \"arguments\": {}}` to call.", false);
         CHECK(prose.malformed.empty());
         CHECK(parse_hermes_reply("{\"city\": \"Paris\"}", false).malformed.empty());
     }
@@ -190,7 +193,9 @@ TEST_SUITE("agent/chat/call_parser") {
                                      "\xF0\x9F", "[", "]", "1", "\n", "text"};
         for (int round = 0; round < 3000; ++round) {
             std::string bytes;
-            for (unsigned i = random() % 24; i > 0; --i) bytes += parts[random() % std::size(parts)];
+            for (unsigned i = random() % 24; i > 0; --i) {
+                bytes += parts[random() % std::size(parts)];
+            }
             CAPTURE(bytes);
             const ParsedReply reply = parse_hermes_reply(bytes, random() % 2 == 0);
             for (const auto& broken : reply.malformed) {

@@ -186,7 +186,8 @@ TEST_SUITE("agent/chat/chatml") {
         CHECK(std::count(ids.begin(), ids.end(), *id) == 2);
         const Tokens opening = flat(make_chat_format("qwen3-thinking", with_tags())->open_reply());
         CHECK(with_tags().decode(opening) == "<|im_start|>assistant\n<think>\n");
-        CHECK(std::count(opening.begin(), opening.end(), *with_tags().find_special("<think>")) == 1);
+        const auto think = with_tags().find_special("<think>");
+        CHECK(std::count(opening.begin(), opening.end(), *think) == 1);
     }
 
     TEST_CASE("chatml: content that is already tokens is taken as it is") {
@@ -210,7 +211,8 @@ TEST_SUITE("agent/chat/chatml") {
 
     TEST_CASE("chatml: parsing reads calls from tag tokens and from spelled tags alike") {
         const auto format = make_chat_format("qwen3", with_tags());
-        const std::string text = "<tool_call>\n{\"name\": \"echo\", \"arguments\": {}}\n</tool_call>";
+        const std::string text =
+            "<tool_call>\n{\"name\": \"echo\", \"arguments\": {}}\n</tool_call>";
         Tokens by_id = with_tags().encode_with_specials(text);
         by_id.push_back(skein::test::kImEnd);
         CHECK(format->parse(by_id).calls.size() == 1);

@@ -75,7 +75,9 @@ TEST_SUITE("agent/context/tool_output") {
         CAPTURE(seed);
         std::mt19937 random(seed);
         std::string text;
-        for (int i = 0; i < 5000; ++i) text += static_cast<char>(0x80 + static_cast<int>(random() % 0x80));
+        for (int i = 0; i < 5000; ++i) {
+            text += static_cast<char>(0x80 + static_cast<int>(random() % 0x80));
+        }
         const ToolOutput output = cut_tool_output(text, 400, kReference, tokenizer());
         CHECK(output.tokens.size() <= 400);
         CHECK(output.tokens.size() >= 396);

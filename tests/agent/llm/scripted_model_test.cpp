@@ -27,7 +27,7 @@ Completion ask(ScriptedModel& model, const Tokens& prompt, int max_tokens = 100,
 TEST_SUITE("agent/llm/scripted_model") {
     TEST_CASE("scripted_model: plays its replies in order, each with its end of turn") {
         ScriptedModel model(skein::test::byte_tokenizer(),
-                            std::vector<ScriptedReply>{{.text = "Hi"}, {.text = "", .tokens = {7}}});
+                            std::vector<ScriptedReply>{{.text = "Hi"}, {.tokens = {7}}});
         const Completion first = ask(model, {1});
         CHECK(first.tokens == Tokens{'H', 'i', kImEnd});
         CHECK(first.finish == FinishReason::stop);
@@ -56,7 +56,7 @@ TEST_SUITE("agent/llm/scripted_model") {
         }
     }
 
-    TEST_CASE("scripted_model: the window ends a reply too, and a prompt that fills it is refused") {
+    TEST_CASE("scripted_model: the window ends a reply too; a prompt that fills it is refused") {
         ScriptedModel model(skein::test::byte_tokenizer(),
                             std::vector<ScriptedReply>{{.text = "abcdef"}}, {.max_context = 5});
         const Completion reply = ask(model, {1, 2});
