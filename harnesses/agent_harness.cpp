@@ -33,7 +33,10 @@ void add_toolset(const RunContext& context, const ToolsetSettings& toolset,
         options.limits.pids = context.config.sandbox.pids;
         registry.add(tools::make_bash_tool(context.sandbox, workspace, std::move(options)));
     } else {
-        registry.add(tools::make_kernel_profile_tool(context.sandbox, workspace));
+        tools::KernelProfileOptions options;
+        options.scratch = context.run.path() / "scratch";
+        std::filesystem::create_directories(options.scratch);
+        registry.add(tools::make_kernel_profile_tool(context.sandbox, workspace, options));
     }
 }
 
