@@ -14,8 +14,9 @@ namespace skein::test {
 
 class TemporaryDirectory {
   public:
-    TemporaryDirectory() {
-        std::string name = (std::filesystem::temp_directory_path() / "skein-test-XXXXXX").string();
+    explicit TemporaryDirectory(
+        const std::filesystem::path& base = std::filesystem::temp_directory_path()) {
+        std::string name = (base / "skein-test-XXXXXX").string();
         if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp failed for " + name);
         path_ = name;
     }
