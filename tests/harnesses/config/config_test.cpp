@@ -42,7 +42,8 @@ std::string limit(const std::string& line) {
 constexpr const char* kWhole = R"(
 version: 1
 models:
-  main: {path: models/a.gguf, threads: 2, max_context: 4096, temperature: 1.0, top_k: 40, top_p: 0.95, min_p: 0.05, seed: 7}
+  main: {path: models/a.gguf, threads: 2, max_context: 4096, temperature: 1.0, top_k: 40,
+         top_p: 0.95, min_p: 0.05, seed: 7}
 agents:
   root:
     model: main
@@ -53,7 +54,8 @@ agents:
     toolsets:
       - {type: shell, timeout: 30s, max_timeout: 1h30m}
       - type: files
-    limits: {turns: 500, tool_calls: 5000, tokens: 900000, output_tokens: 200000, reply_tokens: 100, time: 8h, tool_output_tokens: 1000}
+    limits: {turns: 500, tool_calls: 5000, tokens: 900000, output_tokens: 200000,
+             reply_tokens: 100, time: 8h, tool_output_tokens: 1000}
 sandbox: {require: landlock, network: none, memory: 64M, pids: 512}
 kernel_opt:
   tasks: [sgemm, softmax]
