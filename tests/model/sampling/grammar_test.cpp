@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <random>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -77,6 +76,16 @@ std::set<std::string> decimals(double low, double high, std::size_t longest) {
         }
     }
     return texts;
+}
+
+bool escapes_a_surrogate(std::string_view text) {
+    for (auto at = text.find("\\u"); at != text.npos; at = text.find("\\u", at + 1)) {
+        const std::string_view digits = text.substr(at + 2, 2);
+        if (digits.size() == 2 && (digits[0] == 'd' || digits[0] == 'D') && digits[1] > '7') {
+            return true;
+        }
+    }
+    return false;
 }
 
 }  // namespace
@@ -172,7 +181,6 @@ TEST_CASE("grammar: JSON strings are those that a strict parser takes") {
                                  "\\\"",
                                  "\x1F",
                                  "\\uD83D"};
-    const std::regex surrogate_escape("\\\\u[dD][89abAB]");
     std::mt19937 random(11);
     int valid = 0;
     for (int i = 0; i < 20000; ++i) {
@@ -182,7 +190,7 @@ TEST_CASE("grammar: JSON strings are those that a strict parser takes") {
         boost::system::error_code error;
         const auto value = boost::json::parse(text, error);
         // The one difference by design: escaped surrogate pairs are left out.
-        if (!error.failed() && std::regex_search(text, surrogate_escape)) continue;
+        if (!error.failed() && escapes_a_surrogate(text)) continue;
         CAPTURE(text);
         CHECK(matches(state, text) == (!error.failed() && value.is_string()));
         valid += !error.failed();
