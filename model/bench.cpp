@@ -23,8 +23,7 @@ Spread spread_of(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const std::size_t n = values.size();
     if (n == 0) return {};
-    const double median =
-        n % 2 != 0 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+    const double median = n % 2 != 0 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
     return {values.front(), median, values.back(), static_cast<int>(n)};
 }
 
@@ -34,7 +33,8 @@ Tokens meaningless_tokens(int count, int vocab_size) {
     std::uint32_t state = 12345;
     for (int i = 0; i < count; ++i) {
         state = state * 1664525U + 1013904223U;
-        tokens.push_back(static_cast<Token>((state >> 8U) % static_cast<std::uint32_t>(vocab_size)));
+        tokens.push_back(
+            static_cast<Token>((state >> 8U) % static_cast<std::uint32_t>(vocab_size)));
     }
     return tokens;
 }
@@ -96,11 +96,11 @@ SpeedReport measure_speed(const Engine& engine, const SpeedOptions& options) {
     report.decode_tokens_per_s = spread_of(decode);
     report.weight_bytes_per_token = engine.weight_bytes();
     report.kv_bytes_per_token_at_depth = engine.kv_bytes_per_token() * depth;
-    const auto bytes = static_cast<double>(report.weight_bytes_per_token +
-                                           report.kv_bytes_per_token_at_depth);
+    const auto bytes =
+        static_cast<double>(report.weight_bytes_per_token + report.kv_bytes_per_token_at_depth);
     report.decode_gb_per_s = bytes * report.decode_tokens_per_s.median / 1e9;
-    report.prefill_gflop_per_s = 2.0 * projection_weights(engine.config()) *
-                                 report.prefill_tokens_per_s.median / 1e9;
+    report.prefill_gflop_per_s =
+        2.0 * projection_weights(engine.config()) * report.prefill_tokens_per_s.median / 1e9;
     return report;
 }
 
@@ -115,10 +115,14 @@ MachineRoof machine_roof(int threads) {
     auto* words = reinterpret_cast<std::uint64_t*>(memory.data());
     std::fill_n(words, words_each * static_cast<std::size_t>(threads), std::uint64_t{1});
     std::atomic<std::uint64_t> sink{0};
-    roof.read_gb_per_s = best_rate(pool, [&](int thread) -> std::uint64_t {
-        sink += read_all({words + static_cast<std::size_t>(thread) * words_each, words_each});
-        return bytes_each;
-    }) / 1e9;
+    roof.read_gb_per_s =
+        best_rate(pool,
+                  [&](int thread) -> std::uint64_t {
+                      sink += read_all(
+                          {words + static_cast<std::size_t>(thread) * words_each, words_each});
+                      return bytes_each;
+                  }) /
+        1e9;
     roof.fma_f32_gflop_per_s = best_rate(pool, [](int) { return spin_fma(); }) / 1e9;
     roof.madd_int16_gop_per_s = best_rate(pool, [](int) { return spin_madd(); }) / 1e9;
     return roof;

@@ -30,7 +30,7 @@ struct SpeedReport {
     Spread decode_tokens_per_s;   ///< single tokens after `depth` tokens
     std::size_t weight_bytes_per_token = 0;
     std::size_t kv_bytes_per_token_at_depth = 0;  ///< read to decode one token after `depth`
-    double decode_gb_per_s = 0;  ///< bytes of weights, keys and values moved in a median second
+    double decode_gb_per_s = 0;      ///< bytes of weights, keys and values moved in a median second
     double prefill_gflop_per_s = 0;  ///< two a weight of the layers' projections
 };
 

@@ -27,15 +27,16 @@ int cores_of_this_process() {
 
 int checked_threads(int threads) {
     if (threads < 0 || threads > kMostThreads)
-        throw Error(fmt::format("engine option threads: expected 0 to {}, got {}", kMostThreads,
-                                threads));
+        throw Error(
+            fmt::format("engine option threads: expected 0 to {}, got {}", kMostThreads, threads));
     return threads == 0 ? std::min(cores_of_this_process(), kMostThreads) : threads;
 }
 
 int checked_chunk(int tokens) {
     constexpr int kMost = 8192;
     if (tokens < 1 || tokens > kMost)
-        throw Error(fmt::format("engine option prefill_chunk: expected 1 to {}, got {}", kMost, tokens));
+        throw Error(
+            fmt::format("engine option prefill_chunk: expected 1 to {}, got {}", kMost, tokens));
     return tokens;
 }
 
@@ -58,8 +59,10 @@ class LoadedEngine final : public Engine {
         const int most = config().max_context;
         const int tokens = options.max_context == 0 ? most : options.max_context;
         if (tokens < 1 || tokens > most)
-            throw Error(fmt::format("session option max_context: expected 1 to {} (what the model was "
-                                    "trained for), got {}", most, tokens));
+            throw Error(
+                fmt::format("session option max_context: expected 1 to {} (what the model was "
+                            "trained for), got {}",
+                            most, tokens));
         return make_session(runtime_, tokens);
     }
     const ModelConfig& config() const override { return runtime_->config(); }
@@ -77,7 +80,8 @@ class LoadedEngine final : public Engine {
     }
 
   private:
-    static std::shared_ptr<Runtime> make_runtime(const ModelFile& file, const EngineOptions& options) {
+    static std::shared_ptr<Runtime> make_runtime(const ModelFile& file,
+                                                 const EngineOptions& options) {
         ModelConfig config = file.config();
         const Weights weights = bind_weights(file, config);
         return std::make_shared<Runtime>(std::move(config), weights, options);

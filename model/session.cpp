@@ -29,9 +29,9 @@ struct Session::Impl {
         const auto bad = std::find_if(added.begin(), added.end(),
                                       [&](Token id) { return id < 0 || id >= vocab_size; });
         if (bad != added.end())
-            throw Error(fmt::format("session: token {} at position {} is outside the vocabulary of {}",
-                                    *bad, kept + static_cast<std::size_t>(bad - added.begin()),
-                                    vocab_size));
+            throw Error(fmt::format(
+                "session: token {} at position {} is outside the vocabulary of {}", *bad,
+                kept + static_cast<std::size_t>(bad - added.begin()), vocab_size));
     }
 
     /// Evaluates and appends at most one chunk of checked tokens.
@@ -39,7 +39,8 @@ struct Session::Impl {
         table.reserve(size() + static_cast<int>(added.size()));
         tokens.reserve(tokens.size() + added.size());
         current = false;
-        runtime->evaluate(added, size(), table, with_logits ? std::span(values) : std::span<float>{});
+        runtime->evaluate(added, size(), table,
+                          with_logits ? std::span(values) : std::span<float>{});
         tokens.insert(tokens.end(), added.begin(), added.end());
         table.advance(size());
         current = with_logits;
@@ -75,8 +76,8 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 SyncReport Session::sync(std::span<const Token> tokens, PrefillProgress* progress) {
-    const auto [mine, theirs] = std::mismatch(impl_->tokens.begin(), impl_->tokens.end(),
-                                              tokens.begin(), tokens.end());
+    const auto [mine, theirs] =
+        std::mismatch(impl_->tokens.begin(), impl_->tokens.end(), tokens.begin(), tokens.end());
     const auto common = static_cast<std::size_t>(mine - impl_->tokens.begin());
     std::span<const Token> rest = tokens.subspan(common);
     impl_->check(rest, common);
@@ -115,17 +116,25 @@ void Session::rewind(int position) {
 }
 
 Session Session::fork() const {
-    auto other = std::make_unique<Impl>(
-        Impl{impl_->runtime, impl_->max_context, impl_->table.fork()});
+    auto other =
+        std::make_unique<Impl>(Impl{impl_->runtime, impl_->max_context, impl_->table.fork()});
     other->tokens = impl_->tokens;
     other->values = impl_->values;
     other->current = impl_->current;
     return Session(std::move(other));
 }
 
-int Session::size() const { return impl_->size(); }
-std::span<const Token> Session::tokens() const { return impl_->tokens; }
-int Session::max_context() const { return impl_->max_context; }
-std::size_t Session::kv_bytes() const { return impl_->table.bytes(); }
+int Session::size() const {
+    return impl_->size();
+}
+std::span<const Token> Session::tokens() const {
+    return impl_->tokens;
+}
+int Session::max_context() const {
+    return impl_->max_context;
+}
+std::size_t Session::kv_bytes() const {
+    return impl_->table.bytes();
+}
 
 }  // namespace skein::model

@@ -41,8 +41,8 @@ class Session {
     SyncReport sync(std::span<const Token> tokens, PrefillProgress* progress = nullptr);
     /// Appends one token. Same bits as sync with the longer prefix.
     void decode(Token token);
-    /// Logits after the last token, [vocab_size]. After a rewind they are computed again by the first
-    /// call. Requires: size() > 0. Valid until the next call.
+    /// Logits after the last token, [vocab_size]. After a rewind they are computed again by the
+    /// first call. Requires: size() > 0. Valid until the next call.
     Logits logits() const;
     /// Forgets the positions from `position` on. The logits become those of position - 1.
     /// Throws: Error when the position is outside [0, size()].

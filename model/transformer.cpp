@@ -13,14 +13,22 @@
 namespace skein::model {
 namespace {
 
-std::ptrdiff_t offset(int row, int stride) { return static_cast<std::ptrdiff_t>(row) * stride; }
+std::ptrdiff_t offset(int row, int stride) {
+    return static_cast<std::ptrdiff_t>(row) * stride;
+}
 
 /// The state of one call, so that the steps below read as formulas.
 class Pass {
   public:
-    Pass(const ModelConfig& config, const CpuKernels& kernels, ThreadPool& pool, Workspace& workspace,
-         BlockTable& kv, int start, int n)
-        : config_(config), kernels_(kernels), pool_(pool), w_(workspace), kv_(kv), start_(start), n_(n) {}
+    Pass(const ModelConfig& config, const CpuKernels& kernels, ThreadPool& pool,
+         Workspace& workspace, BlockTable& kv, int start, int n)
+        : config_(config),
+          kernels_(kernels),
+          pool_(pool),
+          w_(workspace),
+          kv_(kv),
+          start_(start),
+          n_(n) {}
 
     void embed(const PackedMatrix& embedding, std::span<const Token> tokens);
     void compute_angles(std::span<const double> frequencies);
@@ -103,18 +111,19 @@ void Pass::query_key_value(const PackedLayer& layer) {
     int panels = 0;
     for (const Part& part : parts) panels += part.matrix.n_panels();
     // One loop over the panels of all three, so that the threads meet once.
-    pool_.parallel_for(panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
-        int first = 0;
-        for (const Part& part : parts) {
-            const int last = first + part.matrix.n_panels();
-            const int from = std::max(begin, first);
-            const int to = std::min(end, last);
-            if (from < to)
-                kernels_.matmul(part.matrix, from - first, to - first, a, n_, part.out.data(),
-                                static_cast<std::size_t>(part.matrix.padded_rows()));
-            first = last;
-        }
-    });
+    pool_.parallel_for(
+        panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
+            int first = 0;
+            for (const Part& part : parts) {
+                const int last = first + part.matrix.n_panels();
+                const int from = std::max(begin, first);
+                const int to = std::min(end, last);
+                if (from < to)
+                    kernels_.matmul(part.matrix, from - first, to - first, a, n_, part.out.data(),
+                                    static_cast<std::size_t>(part.matrix.padded_rows()));
+                first = last;
+            }
+        });
 }
 
 void Pass::rotate_head(float* head, int t, const std::vector<float>& norm) {
@@ -169,15 +178,16 @@ void Pass::attend(int index) {
 void Pass::add_projection(const PackedMatrix& matrix, const Activations& a) {
     const int stride = matrix.padded_rows();
     const int panels = matrix.n_panels();
-    pool_.parallel_for(panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
-        kernels_.matmul(matrix, begin, end, a, n_, w_.projected.data(),
-                        static_cast<std::size_t>(stride));
-        const int first = begin * kPanelRows;
-        const int count = std::min(end * kPanelRows, matrix.rows) - first;
-        for (int t = 0; t < n_; ++t)
-            kernels_.add(w_.x.data() + offset(t, config_.dim) + first,
-                         w_.projected.data() + offset(t, stride) + first, count);
-    });
+    pool_.parallel_for(panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2),
+                       [&](int begin, int end) {
+                           kernels_.matmul(matrix, begin, end, a, n_, w_.projected.data(),
+                                           static_cast<std::size_t>(stride));
+                           const int first = begin * kPanelRows;
+                           const int count = std::min(end * kPanelRows, matrix.rows) - first;
+                           for (int t = 0; t < n_; ++t)
+                               kernels_.add(w_.x.data() + offset(t, config_.dim) + first,
+                                            w_.projected.data() + offset(t, stride) + first, count);
+                       });
 }
 
 void Pass::feed_forward(const PackedLayer& layer) {
@@ -185,17 +195,18 @@ void Pass::feed_forward(const PackedLayer& layer) {
     const int hidden = layer.w_down.columns;
     const int stride = layer.w_gate.padded_rows();
     const int panels = layer.w_gate.n_panels();
-    pool_.parallel_for(panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
-        const auto row_stride = static_cast<std::size_t>(stride);
-        kernels_.matmul(layer.w_gate, begin, end, a, n_, w_.gate.data(), row_stride);
-        kernels_.matmul(layer.w_up, begin, end, a, n_, w_.up.data(), row_stride);
-        const int first = begin * kPanelRows;
-        const int count = std::min(end * kPanelRows, hidden) - first;
-        for (int t = 0; t < n_; ++t) {
-            float* gate = w_.gate.data() + offset(t, stride) + first;
-            kernels_.swiglu(gate, w_.up.data() + offset(t, stride) + first, count, gate);
-        }
-    });
+    pool_.parallel_for(
+        panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
+            const auto row_stride = static_cast<std::size_t>(stride);
+            kernels_.matmul(layer.w_gate, begin, end, a, n_, w_.gate.data(), row_stride);
+            kernels_.matmul(layer.w_up, begin, end, a, n_, w_.up.data(), row_stride);
+            const int first = begin * kPanelRows;
+            const int count = std::min(end * kPanelRows, hidden) - first;
+            for (int t = 0; t < n_; ++t) {
+                float* gate = w_.gate.data() + offset(t, stride) + first;
+                kernels_.swiglu(gate, w_.up.data() + offset(t, stride) + first, count, gate);
+            }
+        });
     if (stride != hidden)  // close the gaps of padded rows: the next projection reads dense rows
         for (int t = 1; t < n_; ++t)
             std::memmove(w_.gate.data() + offset(t, hidden), w_.gate.data() + offset(t, stride),
@@ -242,16 +253,17 @@ void check_supported(const ModelConfig& config, const PackedWeights& weights) {
         refuse(config, fmt::format("heads of {} channels; expected a multiple of 8 up to {}",
                                    config.head_dim, kLargestHeadDim));
     if (config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim)
-        refuse(config, fmt::format("{} rotary channels in heads of {}", config.rope_dim,
-                                   config.head_dim));
+        refuse(config,
+               fmt::format("{} rotary channels in heads of {}", config.rope_dim, config.head_dim));
     for (int i = 0; i < config.n_layers(); ++i) {
         const LayerConfig& layer = config.layers[static_cast<std::size_t>(i)];
         if (layer.attention != AttentionKind::dense || layer.mlp != MlpKind::swiglu)
             refuse(config, fmt::format("layer {} has sparse attention or experts, which this build "
-                                       "cannot evaluate; expected dense attention and SwiGLU", i));
+                                       "cannot evaluate; expected dense attention and SwiGLU",
+                                       i));
         if (layer.n_kv_heads < 1 || config.n_heads % layer.n_kv_heads != 0)
-            refuse(config, fmt::format("layer {}: {} query heads do not divide among {} KV heads", i,
-                                       config.n_heads, layer.n_kv_heads));
+            refuse(config, fmt::format("layer {}: {} query heads do not divide among {} KV heads",
+                                       i, config.n_heads, layer.n_kv_heads));
     }
     expect(weights.layers.size() == config.layers.size(), "weights for every layer");
 }

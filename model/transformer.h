@@ -39,11 +39,11 @@ class Transformer {
     Transformer(const ModelConfig& config, const PackedWeights& weights, const CpuKernels& kernels,
                 ThreadPool& pool);
 
-    /// Evaluates `tokens` at the positions `start`, start + 1, ... and stores the keys and values of
-    /// those positions that `kv` does not hold yet. When `logits` is not empty it receives those
+    /// Evaluates `tokens` at the positions `start`, start + 1, ... and stores the keys and values
+    /// of those positions that `kv` does not hold yet. When `logits` is not empty it receives those
     /// after the last token.
-    /// Requires: start <= kv.size(), room reserved in kv, at most workspace.max_tokens tokens, ids in
-    /// range. Shapes: logits [vocab_size] or empty. Threads: one call at a time.
+    /// Requires: start <= kv.size(), room reserved in kv, at most workspace.max_tokens tokens, ids
+    /// in range. Shapes: logits [vocab_size] or empty. Threads: one call at a time.
     void forward(std::span<const Token> tokens, int start, BlockTable& kv, Workspace& workspace,
                  std::span<float> logits) const;
 

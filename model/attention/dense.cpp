@@ -60,12 +60,11 @@ void attend_one(const DenseAttention& call, const CpuKernels& kernels, ThreadPoo
             visible.fill(std::min(kBlockTokens, call.start + 1 - index * kBlockTokens));
             for (int row = 0; row < shape.group; row += kTileRows) {
                 AttentionBlock block = block_view(call, kv_head, index);
-                const std::ptrdiff_t part =
-                    static_cast<std::ptrdiff_t>(item) * shape.group + row;
+                const std::ptrdiff_t part = static_cast<std::ptrdiff_t>(item) * shape.group + row;
                 block.n_rows = std::min(kTileRows, shape.group - row);
-                block.queries = call.queries +
-                                static_cast<std::ptrdiff_t>(kv_head * shape.group + row) *
-                                    shape.head_dim;
+                block.queries =
+                    call.queries +
+                    static_cast<std::ptrdiff_t>(kv_head * shape.group + row) * shape.head_dim;
                 block.visible = visible.data();
                 block.maximum = scratch.maximum.data() + part;
                 block.total = scratch.total.data() + part;
@@ -125,8 +124,8 @@ void widen(const CpuKernels& kernels, AttentionBlock& block, BlockResult& result
     block.values = reinterpret_cast<const std::byte*>(result.values.data());
 }
 
-void fold_block(const DenseAttention& call, const CpuKernels& kernels, const Shape& shape, int index,
-                Tile& tile, BlockResult& result) {
+void fold_block(const DenseAttention& call, const CpuKernels& kernels, const Shape& shape,
+                int index, Tile& tile, BlockResult& result) {
     std::array<int, kTileRows> visible{};
     int first = 0;  // earlier rows of the tile lie before this block
     for (int r = 0; r < tile.n_rows; ++r) {
@@ -197,8 +196,10 @@ void attend_many(const DenseAttention& call, const CpuKernels& kernels, ThreadPo
 
 void attend_dense(const DenseAttention& call, const CpuKernels& kernels, ThreadPool& pool,
                   AttentionScratch& scratch) {
-    if (call.n_tokens == 1) attend_one(call, kernels, pool, scratch);
-    else attend_many(call, kernels, pool);
+    if (call.n_tokens == 1)
+        attend_one(call, kernels, pool, scratch);
+    else
+        attend_many(call, kernels, pool);
 }
 
 }  // namespace skein::model

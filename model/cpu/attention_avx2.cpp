@@ -15,6 +15,7 @@
 #include "model/cpu/math.h"
 
 #include "model/cpu/avx2_begin.h"
+
 #include "model/cpu/avx2.h"
 
 namespace skein::model::avx2 {
@@ -70,8 +71,8 @@ void score_vectors(const Tile& tile, int first_vector) {
             _mm256_storeu_ps(tile.scores + r * kBlockTokens + (first_vector + v) * 8, acc[r][v]);
 }
 
-/// Replaces the scores of a row by exp(score - maximum), times the scales of the values; those it may
-/// not see become 0.
+/// Replaces the scores of a row by exp(score - maximum), times the scales of the values; those it
+/// may not see become 0.
 void exponentials(const Tile& tile, int r) {
     float* row = tile.scores + r * kBlockTokens;
     const int visible = tile.visible(r);
@@ -165,18 +166,27 @@ void attend_rows(const AttentionBlock& block) {
     for (; row + 3 <= block.n_rows && block.n_rows - row != 4; row += 3)
         attend_tile<Type, 3>(block, row);
     switch (block.n_rows - row) {
-        case 4: attend_tile<Type, 4>(block, row); break;
-        case 2: attend_tile<Type, 2>(block, row); break;
-        case 1: attend_tile<Type, 1>(block, row); break;
-        default: break;
+        case 4:
+            attend_tile<Type, 4>(block, row);
+            break;
+        case 2:
+            attend_tile<Type, 2>(block, row);
+            break;
+        case 1:
+            attend_tile<Type, 1>(block, row);
+            break;
+        default:
+            break;
     }
 }
 
 }  // namespace
 
 void attend(const AttentionBlock& block) {
-    if (block.type == KvType::f32) attend_rows<KvType::f32>(block);
-    else attend_rows<KvType::int16>(block);
+    if (block.type == KvType::f32)
+        attend_rows<KvType::f32>(block);
+    else
+        attend_rows<KvType::int16>(block);
 }
 
 }  // namespace skein::model::avx2

@@ -1,3 +1,4 @@
+#pragma once
 // Closes the region that avx2_begin.h opened.
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -11,7 +11,9 @@ namespace {
 constexpr std::array<std::int8_t, 16> kIq4Values = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                     1,    13,   25,  38,  53,  69,  89,  113};
 
-int byte_at(const std::byte* p, int i) { return std::to_integer<int>(p[i]); }
+int byte_at(const std::byte* p, int i) {
+    return std::to_integer<int>(p[i]);
+}
 
 float half_at(const std::byte* p) {
     std::uint16_t bits = 0;
@@ -33,7 +35,8 @@ void add_fifth_bits(const std::byte* high, Codes32& out) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, high, sizeof bits);
     for (std::size_t j = 0; j < 32; ++j)
-        out.codes[j] = static_cast<std::int8_t>(out.codes[j] | static_cast<int>((bits >> j & 1U) << 4U));
+        out.codes[j] =
+            static_cast<std::int8_t>(out.codes[j] | static_cast<int>((bits >> j & 1U) << 4U));
 }
 
 struct ScaleAndMinimum {
@@ -49,7 +52,8 @@ ScaleAndMinimum six_bit_pair(const std::byte* packed, int i) {
 }
 
 /// Sub-block i of a 256-block with 4-bit codes at `quants` and, for Q5_K, fifth bits at `high`.
-Codes32 read_k_block(const std::byte* block, const std::byte* quants, const std::byte* high, int i) {
+Codes32 read_k_block(const std::byte* block, const std::byte* quants, const std::byte* high,
+                     int i) {
     Codes32 out;
     const ScaleAndMinimum pair = six_bit_pair(block + 4, i);
     out.scale[0] = half_at(block) * static_cast<float>(pair.scale);
@@ -90,16 +94,34 @@ Codes32 read_q6_k(const std::byte* block, int i) {
 CodeLayout code_layout(DType type) {
     CodeLayout layout;
     switch (type) {
-        case DType::q4_0: layout.nibbles = true; layout.offset = 8; break;
-        case DType::q4_1: layout.nibbles = true; layout.minimums = true; break;
-        case DType::q5_0: break;
-        case DType::q5_1: layout.minimums = true; break;
-        case DType::q8_0: break;
-        case DType::iq4_nl: break;
-        case DType::q4_k: layout = {true, 32, true, true, 0}; break;
-        case DType::q5_k: layout = {false, 32, true, true, 0}; break;
-        case DType::q6_k: layout = {false, 16, true, false, 0}; break;
-        default: expect(false, "only quantised types have codes");
+        case DType::q4_0:
+            layout.nibbles = true;
+            layout.offset = 8;
+            break;
+        case DType::q4_1:
+            layout.nibbles = true;
+            layout.minimums = true;
+            break;
+        case DType::q5_0:
+            break;
+        case DType::q5_1:
+            layout.minimums = true;
+            break;
+        case DType::q8_0:
+            break;
+        case DType::iq4_nl:
+            break;
+        case DType::q4_k:
+            layout = {true, 32, true, true, 0};
+            break;
+        case DType::q5_k:
+            layout = {false, 32, true, true, 0};
+            break;
+        case DType::q6_k:
+            layout = {false, 16, true, false, 0};
+            break;
+        default:
+            expect(false, "only quantised types have codes");
     }
     return layout;
 }
@@ -111,10 +133,15 @@ Codes32 read_codes(DType type, const std::byte* row, std::int64_t index) {
     const int part = static_cast<int>(index % per_block);
     Codes32 out;
     switch (type) {
-        case DType::q4_k: return read_k_block(block, block + 16, nullptr, part);
-        case DType::q5_k: return read_k_block(block, block + 48, block + 16, part);
-        case DType::q6_k: return read_q6_k(block, part);
-        case DType::q4_0: read_nibbles(block + 2, out); break;
+        case DType::q4_k:
+            return read_k_block(block, block + 16, nullptr, part);
+        case DType::q5_k:
+            return read_k_block(block, block + 48, block + 16, part);
+        case DType::q6_k:
+            return read_q6_k(block, part);
+        case DType::q4_0:
+            read_nibbles(block + 2, out);
+            break;
         case DType::q4_1:
             read_nibbles(block + 4, out);
             out.minimum = half_at(block + 2);
@@ -129,12 +156,15 @@ Codes32 read_codes(DType type, const std::byte* row, std::int64_t index) {
             add_fifth_bits(block + 4, out);
             out.minimum = half_at(block + 2);
             break;
-        case DType::q8_0: std::memcpy(out.codes.data(), block + 2, 32); break;
+        case DType::q8_0:
+            std::memcpy(out.codes.data(), block + 2, 32);
+            break;
         case DType::iq4_nl:
             read_nibbles(block + 2, out);
             for (auto& code : out.codes) code = kIq4Values[static_cast<std::size_t>(code)];
             break;
-        default: expect(false, "only quantised types have codes");
+        default:
+            expect(false, "only quantised types have codes");
     }
     out.scale[0] = half_at(block);
     return out;

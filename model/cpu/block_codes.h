@@ -12,11 +12,11 @@ namespace skein::model {
 
 /// What the codes of a stored quantised type look like once taken apart.
 struct CodeLayout {
-    bool nibbles = false;     ///< codes are 0..15; otherwise signed bytes
-    int group = 32;           ///< weights that share a scale: 32 or 16
-    bool wide_scales = false; ///< scales are f32 (products of two stored numbers), not f16
-    bool minimums = false;    ///< a minimum is added
-    int offset = 0;           ///< subtracted from every code (nibbles only)
+    bool nibbles = false;      ///< codes are 0..15; otherwise signed bytes
+    int group = 32;            ///< weights that share a scale: 32 or 16
+    bool wide_scales = false;  ///< scales are f32 (products of two stored numbers), not f16
+    bool minimums = false;     ///< a minimum is added
+    int offset = 0;            ///< subtracted from every code (nibbles only)
 };
 
 /// Requires: a quantised type.

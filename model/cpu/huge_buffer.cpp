@@ -14,8 +14,7 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 
 std::byte* map_anonymous(std::size_t bytes, const char* purpose) {
-    void* memory =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         throw Error("out of memory: the system refused " + std::to_string(bytes) + " bytes for " +
                     purpose);

@@ -33,8 +33,9 @@ const CpuKernels& select_kernels(Isa isa) {
     if (isa == Isa::automatic) return *available_kernels().back();
     for (const CpuKernels* table : available_kernels())
         if (table->isa == isa) return *table;
-    throw Error("kernels: AVX2 was requested, but this CPU lacks AVX2, FMA or F16C; use isa "
-                "'automatic' or 'scalar' (same bits, slower)");
+    throw Error(
+        "kernels: AVX2 was requested, but this CPU lacks AVX2, FMA or F16C; use isa "
+        "'automatic' or 'scalar' (same bits, slower)");
 }
 
 }  // namespace skein::model

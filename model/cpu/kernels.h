@@ -34,8 +34,9 @@ inline constexpr int kLargestHeadDim = 256;
 
 /// One block of keys and values of one KV head, and the query rows that look at it.
 /// Shapes: keys [head_dim, 128] (transposed: 8 neighbouring tokens are one vector), values
-/// [128, head_dim], key_scales, value_scales [128] or null (all one), queries [n_rows, head_dim] already multiplied by the softmax scale,
-/// visible [n_rows] in 1..128, outputs: maximum, total [n_rows], weighted [n_rows, head_dim].
+/// [128, head_dim], key_scales, value_scales [128] or null (all one), queries [n_rows, head_dim]
+/// already multiplied by the softmax scale, visible [n_rows] in 1..128, outputs: maximum, total
+/// [n_rows], weighted [n_rows, head_dim].
 struct AttentionBlock {
     KvType type = KvType::f32;
     const std::byte* keys = nullptr;

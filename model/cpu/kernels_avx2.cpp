@@ -14,6 +14,7 @@
 #include "model/cpu/matmul_avx2.h"
 
 #include "model/cpu/avx2_begin.h"
+
 #include "model/cpu/avx2.h"
 
 namespace skein::model {
@@ -23,7 +24,9 @@ namespace {
 constexpr float kLargestCode = 32767.0F;
 constexpr float kSmallestAmplitude = 1e-30F;
 
-__m256 absolute(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
+__m256 absolute(__m256 x) {
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x);
+}
 
 void rmsnorm(const float* x, const float* weight, int n, float eps, float* out) {
     __m256 squares = _mm256_setzero_ps();
@@ -100,8 +103,8 @@ void rope_interleaved(float* x, const float* cosines, const float* sines, int n)
     const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
     int i = 0;
     for (; i + 8 <= n; i += 8) {
-        const __m256 c = _mm256_permutevar8x32_ps(
-            _mm256_castps128_ps256(_mm_loadu_ps(cosines + i / 2)), twice);
+        const __m256 c =
+            _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(cosines + i / 2)), twice);
         const __m256 s =
             _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(sines + i / 2)), twice);
         const __m256 v = _mm256_loadu_ps(x + i);
@@ -206,10 +209,21 @@ void widen(const std::int16_t* codes, int n, float* out) {
 }  // namespace avx2
 
 const CpuKernels* avx2_kernels() {
-    static const CpuKernels table{Isa::avx2, "avx2", avx2::rmsnorm, avx2::quantize_row,
-                                  avx2::matmul, avx2::rope_interleaved, avx2::rope_half_split,
-                                  avx2::swiglu, avx2::add, avx2::scale, avx2::attend, avx2::merge,
-                                  avx2::finish, avx2::quantize_head, avx2::widen};
+    static const CpuKernels table{Isa::avx2,
+                                  "avx2",
+                                  avx2::rmsnorm,
+                                  avx2::quantize_row,
+                                  avx2::matmul,
+                                  avx2::rope_interleaved,
+                                  avx2::rope_half_split,
+                                  avx2::swiglu,
+                                  avx2::add,
+                                  avx2::scale,
+                                  avx2::attend,
+                                  avx2::merge,
+                                  avx2::finish,
+                                  avx2::quantize_head,
+                                  avx2::widen};
     return &table;
 }
 
@@ -220,7 +234,9 @@ const CpuKernels* avx2_kernels() {
 #else
 
 namespace skein::model {
-const CpuKernels* avx2_kernels() { return nullptr; }
+const CpuKernels* avx2_kernels() {
+    return nullptr;
+}
 }  // namespace skein::model
 
 #endif

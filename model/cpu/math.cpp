@@ -17,8 +17,7 @@ constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds t
 double log_f64(double x) {
     const auto bits = std::bit_cast<std::uint64_t>(x);
     auto exponent = static_cast<int>((bits >> 52U) & 0x7FFU) - 1023;
-    double mantissa =
-        std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
+    double mantissa = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
     if (mantissa > 1.4142135623730951) {
         mantissa *= 0.5;
         ++exponent;
@@ -51,10 +50,14 @@ SinCos sincos_f64(double x) {
     for (int k = 17; k >= 1; k -= 2) cos_sum = 1.0 - cos_sum * r2 / (k * (k + 1));
     const double sine = sin_sum * r;
     switch (static_cast<std::int64_t>(n) & 3) {
-        case 0: return {sine, cos_sum};
-        case 1: return {cos_sum, -sine};
-        case 2: return {-sine, -cos_sum};
-        default: return {-cos_sum, sine};
+        case 0:
+            return {sine, cos_sum};
+        case 1:
+            return {cos_sum, -sine};
+        case 2:
+            return {-sine, -cos_sum};
+        default:
+            return {-cos_sum, sine};
     }
 }
 

@@ -13,16 +13,22 @@
 namespace skein::model {
 
 /// As the vector instructions: the second operand when either is NaN.
-inline float max_f32(float a, float b) { return a > b ? a : b; }
-inline float min_f32(float a, float b) { return a < b ? a : b; }
+inline float max_f32(float a, float b) {
+    return a > b ? a : b;
+}
+inline float min_f32(float a, float b) {
+    return a < b ? a : b;
+}
 
 /// a * b + c with one rounding; correctly rounded by every C library, hence no table of bits.
-inline float fma_f32(float a, float b, float c) { return std::fma(a, b, c); }
+inline float fma_f32(float a, float b, float c) {
+    return std::fma(a, b, c);
+}
 
 /// The constants of exp_f32, shared with the vector version.
 namespace exp_constants {
-inline constexpr float kLowest = -87.0F;   ///< below: the result is 0
-inline constexpr float kHighest = 88.0F;   ///< above: the result stays exp(88), finite
+inline constexpr float kLowest = -87.0F;  ///< below: the result is 0
+inline constexpr float kHighest = 88.0F;  ///< above: the result stays exp(88), finite
 inline constexpr float kLog2E = 1.44269504F;
 inline constexpr float kRound = 12582912.0F;  ///< 1.5 * 2^23: adding it rounds to an integer
 inline constexpr float kLn2High = 0.693359375F;
@@ -50,7 +56,9 @@ inline float exp_f32(float x) {
 }
 
 /// x * sigmoid(x).
-inline float silu_f32(float x) { return x / (1.0F + exp_f32(-x)); }
+inline float silu_f32(float x) {
+    return x / (1.0F + exp_f32(-x));
+}
 
 /// Natural logarithm of a positive normal number, error of a few units in the last place.
 double log_f64(double x);

@@ -2,8 +2,9 @@
 //
 // One token (decode): weights are unpacked in registers while they stream by. Each call walks its
 // panels from two places at once, because two streams draw more from memory than one.
-// Several tokens (prefill): a slab of two panels is unpacked to 16-bit codes in the L1 cache once and
-// then multiplied with many tokens, 4 at a time. All quantised types run at the same speed there.
+// Several tokens (prefill): a slab of two panels is unpacked to 16-bit codes in the L1 cache once
+// and then multiplied with many tokens, 4 at a time. All quantised types run at the same speed
+// there.
 
 #include "model/cpu/matmul_avx2.h"
 
@@ -19,9 +20,9 @@
 namespace skein::model::avx2 {
 namespace {
 
-constexpr int kSlabBlocks = 24;   // two panels of 16-bit codes: 24 KiB, leaving room in L1
-constexpr int kSlabColumns = 384; // two panels of floats: 24 KiB
-constexpr int kTokenGroup = 64;   // tokens whose activations stay in L2 while panels pass
+constexpr int kSlabBlocks = 24;    // two panels of 16-bit codes: 24 KiB, leaving room in L1
+constexpr int kSlabColumns = 256;  // two panels of floats: 16 KiB
+constexpr int kTokenGroup = 64;    // tokens whose activations stay in L2 while panels pass
 
 /// A quantised layout as compile-time constants.
 template <PackedCodes Codes, int Group, bool Wide, bool Minimums, int Offset>
@@ -89,7 +90,8 @@ __m256 fold(__m256 acc, const __m256i* sums, const __m256* scales, __m256 minimu
 // ---------------------------------------------------------------- one token
 
 template <typename F, int P>
-void matvec_panels(const std::byte* const (&panels)[P], const Activations& a, float* const (&out)[P]) {
+void matvec_panels(const std::byte* const (&panels)[P], const Activations& a,
+                   float* const (&out)[P]) {
     __m256 acc[P];
     for (int p = 0; p < P; ++p) acc[p] = _mm256_setzero_ps();
     const std::int16_t* codes = a.codes;
@@ -153,8 +155,8 @@ void unpack(const PackedMatrix& w, int first_panel, int first_block, int blocks,
             });
             for (int g = 0; g < F::kGroups; ++g)
                 _mm256_store_ps(slab.scales[b][g][p],
-                                load_numbers<F>(block + F::kScales + static_cast<std::size_t>(g) *
-                                                                         8 * F::kScaleBytes));
+                                load_numbers<F>(block + F::kScales +
+                                                static_cast<std::size_t>(g) * 8 * F::kScaleBytes));
             if constexpr (F::kMinimums)
                 _mm256_store_ps(slab.minimums[b][p], load_numbers<F>(block + F::kMinimumsAt));
         }
@@ -172,7 +174,8 @@ void multiply_tile(const Slab<F, P>& slab, int first_block, int blocks, const Ac
     for (int t = 0; t < T; ++t) {
         const auto row = static_cast<std::size_t>(token + t);
         const auto columns = static_cast<std::size_t>(a.columns);
-        const std::size_t block = row * (columns / kBlockColumns) + static_cast<std::size_t>(first_block);
+        const std::size_t block =
+            row * (columns / kBlockColumns) + static_cast<std::size_t>(first_block);
         codes[t] = a.codes + row * columns + static_cast<std::size_t>(first_block) * kBlockColumns;
         scales[t] = a.scales + block;
         sums[t] = a.sums + block;
@@ -190,8 +193,8 @@ void multiply_tile(const Slab<F, P>& slab, int first_block, int blocks, const Ac
             for (int pair = g * kPairs; pair < (g + 1) * kPairs; ++pair) {
                 __m256i weights[P];
                 for (int p = 0; p < P; ++p)
-                    weights[p] = _mm256_load_si256(
-                        reinterpret_cast<const __m256i*>(slab.codes[b][pair][p]));
+                    weights[p] =
+                        _mm256_load_si256(reinterpret_cast<const __m256i*>(slab.codes[b][pair][p]));
                 for (int t = 0; t < T; ++t) {
                     const __m256i both = broadcast_pair(codes[t] + b * kBlockColumns + 2 * pair);
                     for (int p = 0; p < P; ++p)
@@ -214,8 +217,8 @@ void multiply_tile(const Slab<F, P>& slab, int first_block, int blocks, const Ac
     }
     for (int t = 0; t < T; ++t)
         for (int p = 0; p < P; ++p)
-            _mm256_storeu_ps(out + static_cast<std::size_t>(token + t) * out_stride + p * kPanelRows,
-                             acc[t][p]);
+            _mm256_storeu_ps(
+                out + static_cast<std::size_t>(token + t) * out_stride + p * kPanelRows, acc[t][p]);
 }
 
 /// P panels times the tokens [begin, end).
@@ -300,8 +303,8 @@ void float_tile(const float* weights, int first, int columns, const Activations&
     }
     for (int t = 0; t < T; ++t)
         for (int p = 0; p < P; ++p)
-            _mm256_storeu_ps(out + static_cast<std::size_t>(token + t) * out_stride + p * kPanelRows,
-                             acc[t][p]);
+            _mm256_storeu_ps(
+                out + static_cast<std::size_t>(token + t) * out_stride + p * kPanelRows, acc[t][p]);
 }
 
 template <PackedCodes Codes, int P>
@@ -313,14 +316,15 @@ void float_panels(const PackedMatrix& w, int panel, const Activations& a, int be
         const int columns = std::min(kSlabColumns, a.columns - first);
         for (int k = 0; k < columns; ++k)
             for (int p = 0; p < P; ++p)
-                _mm256_store_ps(slab + (k * P + p) * 8,
-                                load_weights<Codes>(w.panel(panel + p),
-                                                    static_cast<std::size_t>(first + k)));
+                _mm256_store_ps(
+                    slab + (k * P + p) * 8,
+                    load_weights<Codes>(w.panel(panel + p), static_cast<std::size_t>(first + k)));
         int t = begin;
-        for (; t + 4 <= end; t += 4)
-            float_tile<P, 4>(slab, first, columns, a, t, panel_out, out_stride);
-        for (; t < end; ++t)
-            float_tile<P, 1>(slab, first, columns, a, t, panel_out, out_stride);
+        for (; t + 6 <= end; t += 6)  // 12 chains for two panels: all the registers hold
+            float_tile<P, 6>(slab, first, columns, a, t, panel_out, out_stride);
+        for (; t + 2 <= end; t += 2)
+            float_tile<P, 2>(slab, first, columns, a, t, panel_out, out_stride);
+        for (; t < end; ++t) float_tile<P, 1>(slab, first, columns, a, t, panel_out, out_stride);
     }
 }
 
@@ -350,14 +354,18 @@ using Run = void (*)(const PackedMatrix&, int, int, const Activations&, int, flo
 /// The instance for a matrix's layout; code_layout() lists all that exist.
 Run choose(const PackedMatrix& w) {
     switch (w.codes) {
-        case PackedCodes::f32: return float_run<PackedCodes::f32>;
-        case PackedCodes::f16: return float_run<PackedCodes::f16>;
-        case PackedCodes::bf16: return float_run<PackedCodes::bf16>;
+        case PackedCodes::f32:
+            return float_run<PackedCodes::f32>;
+        case PackedCodes::f16:
+            return float_run<PackedCodes::f16>;
+        case PackedCodes::bf16:
+            return float_run<PackedCodes::bf16>;
         case PackedCodes::nibble:
             if (w.layout.wide_scales) return run<Format<kNibble, 32, true, true, 0>>;
             if (w.layout.minimums) return run<Format<kNibble, 32, false, true, 0>>;
             return run<Format<kNibble, 32, false, false, 8>>;
-        case PackedCodes::int8: break;
+        case PackedCodes::int8:
+            break;
     }
     if (w.layout.group == 16) return run<Format<kInt8, 16, true, false, 0>>;
     if (w.layout.wide_scales) return run<Format<kInt8, 32, true, true, 0>>;

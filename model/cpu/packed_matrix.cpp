@@ -14,14 +14,20 @@ namespace {
 
 constexpr std::size_t kRows = kPanelRows;
 
-std::size_t float_bytes(PackedCodes codes) { return codes == PackedCodes::f32 ? 4 : 2; }
+std::size_t float_bytes(PackedCodes codes) {
+    return codes == PackedCodes::f32 ? 4 : 2;
+}
 
 PackedCodes codes_of(DType type) {
     switch (type) {
-        case DType::f32: return PackedCodes::f32;
-        case DType::f16: return PackedCodes::f16;
-        case DType::bf16: return PackedCodes::bf16;
-        default: return code_layout(type).nibbles ? PackedCodes::nibble : PackedCodes::int8;
+        case DType::f32:
+            return PackedCodes::f32;
+        case DType::f16:
+            return PackedCodes::f16;
+        case DType::bf16:
+            return PackedCodes::bf16;
+        default:
+            return code_layout(type).nibbles ? PackedCodes::nibble : PackedCodes::int8;
     }
 }
 
@@ -74,9 +80,12 @@ void pack_quantised_row(const Tensor& tensor, const PackedMatrix& plan, int row,
     for (int b = 0; b < plan.columns / kBlockColumns; ++b) {
         std::byte* block = panel + static_cast<std::size_t>(b) * plan.block_bytes;
         const Codes32 codes = read_codes(tensor.type, source, b);
-        if (plan.codes == PackedCodes::nibble) pack_nibbles(codes, lane, block);
-        else pack_int8(codes, lane, block);
-        for (std::size_t g = 0; g < static_cast<std::size_t>(kBlockColumns / plan.layout.group); ++g)
+        if (plan.codes == PackedCodes::nibble)
+            pack_nibbles(codes, lane, block);
+        else
+            pack_int8(codes, lane, block);
+        for (std::size_t g = 0; g < static_cast<std::size_t>(kBlockColumns / plan.layout.group);
+             ++g)
             store_number(block + parts.scales + (g * kRows + lane) * parts.scale_bytes, wide,
                          codes.scale[g]);
         if (plan.layout.minimums)
@@ -137,9 +146,12 @@ void pack_panels(const Tensor& tensor, const PackedMatrix& plan, int begin, int 
                  std::byte* data) {
     for (int panel = begin; panel < end; ++panel) {
         std::byte* target = data + static_cast<std::size_t>(panel) * plan.panel_bytes;
-        for (int row = panel * kPanelRows; row < (panel + 1) * kPanelRows && row < plan.rows; ++row) {
-            if (plan.quantised()) pack_quantised_row(tensor, plan, row, target);
-            else pack_float_row(tensor, plan, row, target);
+        for (int row = panel * kPanelRows; row < (panel + 1) * kPanelRows && row < plan.rows;
+             ++row) {
+            if (plan.quantised())
+                pack_quantised_row(tensor, plan, row, target);
+            else
+                pack_float_row(tensor, plan, row, target);
         }
     }
 }
@@ -160,9 +172,9 @@ float packed_scale(const PackedMatrix& matrix, int row, int column) {
     const BlockParts parts = block_parts(matrix);
     const auto group = static_cast<std::size_t>(column % kBlockColumns / matrix.layout.group);
     const auto lane = static_cast<std::size_t>(row % kPanelRows);
-    return load_number(block_of(matrix, row, column) + parts.scales +
-                           (group * kRows + lane) * parts.scale_bytes,
-                       matrix.layout.wide_scales);
+    return load_number(
+        block_of(matrix, row, column) + parts.scales + (group * kRows + lane) * parts.scale_bytes,
+        matrix.layout.wide_scales);
 }
 
 float packed_minimum(const PackedMatrix& matrix, int row, int column) {

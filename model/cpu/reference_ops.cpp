@@ -44,8 +44,8 @@ Amplitude amplitude_of(const float* x, int n) {
     return {kLargestCode / largest, largest / kLargestCode};
 }
 
-/// Clamped, then to the nearest integer, ties to even. NaN becomes -32768, as the vector conversions
-/// make it.
+/// Clamped, then to the nearest integer, ties to even. NaN becomes -32768, as the vector
+/// conversions make it.
 std::int16_t round_to_code(float value) {
     const float clamped = max_f32(-kLargestCode, min_f32(kLargestCode, value));
     if (clamped != clamped) return -32768;
@@ -203,9 +203,9 @@ void widen(const std::int16_t* codes, int n, float* out) {
 }  // namespace
 
 const CpuKernels& scalar_kernels() {
-    static const CpuKernels table{Isa::scalar, "scalar", rmsnorm, quantize_row, matmul,
-                                  rope_interleaved, rope_half_split, swiglu, add, scale,
-                                  attend, merge, finish, quantize_head, widen};
+    static const CpuKernels table{Isa::scalar,      "scalar",        rmsnorm, quantize_row,  matmul,
+                                  rope_interleaved, rope_half_split, swiglu,  add,           scale,
+                                  attend,           merge,           finish,  quantize_head, widen};
     return table;
 }
 

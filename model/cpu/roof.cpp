@@ -51,7 +51,9 @@ std::uint64_t spin_madd() {
 namespace skein::model {
 namespace {
 
-bool has_avx2() { return available_kernels().back()->isa == Isa::avx2; }
+bool has_avx2() {
+    return available_kernels().back()->isa == Isa::avx2;
+}
 
 }  // namespace
 

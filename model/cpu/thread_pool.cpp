@@ -58,8 +58,7 @@ void ThreadPool::run(int n, int grain, Call call, const void* context) {
     grain_.store(grain, std::memory_order_relaxed);
     n_chunks_.store(n_chunks, std::memory_order_relaxed);
     unfinished_.store(n_chunks, std::memory_order_relaxed);
-    const std::uint32_t generation =
-        generation_of(ticket_.load(std::memory_order_relaxed)) + 1U;
+    const std::uint32_t generation = generation_of(ticket_.load(std::memory_order_relaxed)) + 1U;
     // Sequentially consistent against `sleepers_`: either a worker going to sleep sees this ticket,
     // or we see that it sleeps.
     ticket_.store(static_cast<std::uint64_t>(generation) << 32U | n_chunks);
@@ -70,8 +69,10 @@ void ThreadPool::run(int n, int grain, Call call, const void* context) {
     while (claim_and_run(generation)) {
     }
     for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
-        if (spins < kSpins) pause_briefly();
-        else std::this_thread::yield();
+        if (spins < kSpins)
+            pause_briefly();
+        else
+            std::this_thread::yield();
     }
 }
 
@@ -110,9 +111,8 @@ void ThreadPool::work() {
         if (current == seen) {
             std::unique_lock lock(mutex_);
             sleepers_.fetch_add(1);
-            wake_.wait(lock, [&] {
-                return generation_of(ticket_.load()) != seen || stopping_.load();
-            });
+            wake_.wait(lock,
+                       [&] { return generation_of(ticket_.load()) != seen || stopping_.load(); });
             sleepers_.fetch_sub(1);
         }
         if (stopping_.load()) return;

@@ -21,10 +21,11 @@ BlockRef BlockPool::acquire() {
             buffer = std::move(free_.back());
             free_.pop_back();
         } else if ((in_use_ + 1) * block_bytes_ > bytes_max_) {
-            throw Error(fmt::format(
-                "out of KV memory: {} blocks of {} bytes (128 tokens each) are in use and the limit is "
-                "{} bytes; end or shorten a session, or raise kv_bytes_max",
-                in_use_, block_bytes_, bytes_max_));
+            throw Error(
+                fmt::format("out of KV memory: {} blocks of {} bytes (128 tokens each) are in use "
+                            "and the limit is "
+                            "{} bytes; end or shorten a session, or raise kv_bytes_max",
+                            in_use_, block_bytes_, bytes_max_));
         }
         // Room for every block to come back: give_back must not allocate.
         free_.reserve(free_.size() + in_use_ + 1);

@@ -25,7 +25,8 @@ void BlockTable::reserve(int tokens) {
 }
 
 void BlockTable::advance(int tokens) {
-    expect(tokens >= size_ && blocks_for(tokens) <= blocks_.size(), "advance within the reservation");
+    expect(tokens >= size_ && blocks_for(tokens) <= blocks_.size(),
+           "advance within the reservation");
     size_ = tokens;
 }
 
@@ -68,9 +69,8 @@ int BlockTable::shared_blocks(const BlockTable& other) const {
 }
 
 BlockRef BlockTable::copy_of(const BlockRef& block, int tokens) const {
-    return pool_->copy(block, [&](const std::byte* from, std::byte* to) {
-        layout_->copy_head(from, to, tokens);
-    });
+    return pool_->copy(
+        block, [&](const std::byte* from, std::byte* to) { layout_->copy_head(from, to, tokens); });
 }
 
 }  // namespace skein::model

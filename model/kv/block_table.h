@@ -1,9 +1,9 @@
 #pragma once
 // One timeline's view of the KV cache: which block holds which 128 tokens.
 //
-// Full blocks are immutable while they are shared with other timelines; only the last, open block is
-// written, and it belongs to one timeline alone. Rewinding into a shared block therefore copies the
-// part that stays.
+// Full blocks are immutable while they are shared with other timelines; only the last, open block
+// is written, and it belongs to one timeline alone. Rewinding into a shared block therefore copies
+// the part that stays.
 
 #include <cstddef>
 #include <memory>
@@ -26,8 +26,8 @@ class BlockTable {
     void reserve(int tokens);
     /// Declares the tokens below `tokens` stored. Requires: reserved, tokens >= size().
     void advance(int tokens);
-    /// Forgets the tokens from `tokens` on. Requires: tokens <= size(). Throws: Error, with the table
-    /// unchanged, when a shared block has to be copied and memory is exhausted.
+    /// Forgets the tokens from `tokens` on. Requires: tokens <= size(). Throws: Error, with the
+    /// table unchanged, when a shared block has to be copied and memory is exhausted.
     void truncate(int tokens);
     /// A table over the same tokens: shares the full blocks, copies the open one.
     BlockTable fork() const;

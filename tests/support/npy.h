@@ -24,7 +24,9 @@ inline NpyArray load_npy(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) throw std::runtime_error("cannot open " + path.string());
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    const auto fail = [&](const char* why) { throw std::runtime_error(path.string() + ": " + why); };
+    const auto fail = [&](const char* why) {
+        throw std::runtime_error(path.string() + ": " + why);
+    };
     if (bytes.size() < 10 || bytes.compare(0, 8, std::string("\x93NUMPY\x01\x00", 8)) != 0)
         fail("not .npy 1.0");
     const auto header_bytes = static_cast<std::size_t>(static_cast<unsigned char>(bytes[8]) |

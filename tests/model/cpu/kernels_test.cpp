@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "model/cpu/attention_avx2.h"
 #include "model/cpu/math.h"
 #include "tests/support/numbers.h"
 
@@ -123,7 +124,8 @@ TEST_SUITE("model/cpu/kernels") {
     TEST_CASE("tables are found by name and scalar is always there") {
         CHECK(select_kernels(Isa::scalar).isa == Isa::scalar);
         CHECK(&select_kernels(Isa::automatic) == available_kernels().back());
-        for (const CpuKernels* table : available_kernels()) CHECK(&select_kernels(table->isa) == table);
+        for (const CpuKernels* table : available_kernels())
+            CHECK(&select_kernels(table->isa) == table);
     }
 
     TEST_CASE("rmsnorm: equal bits") {
@@ -198,7 +200,8 @@ TEST_SUITE("model/cpu/kernels") {
     TEST_CASE("quantised rows with NaN or infinity: equal codes, no crash") {
         constexpr float kInfinity = std::numeric_limits<float>::infinity();
         for (const CpuKernels* table : available_kernels()) {
-            for (const float odd : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+            for (const float odd :
+                 {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
                 std::vector<float> x(32, 1.0F);
                 x[5] = odd;
                 std::vector<std::int16_t> codes[2] = {std::vector<std::int16_t>(32),
@@ -244,7 +247,8 @@ TEST_SUITE("model/cpu/kernels") {
                         CAPTURE(head_dim);
                         CAPTURE(rows);
                         AttentionCase one(type, head_dim, rows, static_cast<std::uint64_t>(rows));
-                        CHECK(test::first_difference(one.run(*table), one.run(scalar_kernels())) == -1);
+                        CHECK(test::first_difference(one.run(*table), one.run(scalar_kernels())) ==
+                              -1);
                     }
                 }
             }
@@ -276,8 +280,9 @@ TEST_SUITE("model/cpu/kernels") {
                 for (int j = 0; j < one.visible[static_cast<std::size_t>(r)]; ++j) {
                     double score = 0;
                     for (int d = 0; d < 32; ++d)
-                        score += static_cast<double>(one.queries[static_cast<std::size_t>(r * 32 + d)]) *
-                                 one.key(j, d);
+                        score +=
+                            static_cast<double>(one.queries[static_cast<std::size_t>(r * 32 + d)]) *
+                            one.key(j, d);
                     scores.push_back(score);
                 }
                 for (int d = 0; d < 32; ++d) {

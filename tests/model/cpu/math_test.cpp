@@ -52,7 +52,8 @@ TEST_SUITE("model/cpu/math") {
         for (int i = 0; i < 200000; ++i) {
             const double x = 5.2407 * i - 3.0;
             const SinCos got = sincos_f64(x);
-            worst = std::max({worst, std::fabs(got.sin - std::sin(x)), std::fabs(got.cos - std::cos(x))});
+            worst = std::max(
+                {worst, std::fabs(got.sin - std::sin(x)), std::fabs(got.cos - std::cos(x))});
         }
         CHECK(worst < 1e-15);
         CHECK(sincos_f64(0.0).sin == 0.0);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model/cpu/kernels.h"
+#include "model/cpu/matmul_avx2.h"
 #include "tests/model/cpu/stored_blocks.h"
 
 using namespace skein;
@@ -30,9 +31,9 @@ struct Projection {
         scales.resize(values.size() / kBlockColumns);
         sums.resize(scales.size());
         for (std::size_t t = 0; t < count; ++t)
-            scalar_kernels().quantize_row(values.data() + t * width, columns, codes.data() + t * width,
-                                          scales.data() + t * width / kBlockColumns,
-                                          sums.data() + t * width / kBlockColumns);
+            scalar_kernels().quantize_row(
+                values.data() + t * width, columns, codes.data() + t * width,
+                scales.data() + t * width / kBlockColumns, sums.data() + t * width / kBlockColumns);
         input.codes = codes.data();
         input.scales = scales.data();
         input.sums = sums.data();
@@ -122,7 +123,8 @@ TEST_SUITE("model/cpu/matmul") {
                     CAPTURE(dtype_info(type).name);
                     CAPTURE(columns);
                     CHECK(test::first_difference(p.run(*table), p.run(scalar_kernels())) == -1);
-                    CHECK(test::first_difference(p.run_singly(*table), p.run(scalar_kernels())) == -1);
+                    CHECK(test::first_difference(p.run_singly(*table), p.run(scalar_kernels())) ==
+                          -1);
                 }
             }
         }
@@ -147,7 +149,8 @@ TEST_SUITE("model/cpu/matmul") {
                     }
                     // The minimum and the codes are folded separately: they can be larger than w.
                     CAPTURE(dtype_info(type).name);
-                    CHECK(std::fabs(static_cast<double>(out[t * 16 + r]) - exact) < 4 * bound + 1e-4);
+                    CHECK(std::fabs(static_cast<double>(out[t * 16 + r]) - exact) <
+                          4 * bound + 1e-4);
                 }
             }
         }

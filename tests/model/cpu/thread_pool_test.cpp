@@ -33,7 +33,8 @@ TEST_SUITE("model/cpu/thread_pool") {
         ThreadPool pool(3);
         std::atomic<int> misplaced{0};
         pool.parallel_for(1001, 16, [&](int begin, int end) {
-            if (begin % 16 != 0 || end - begin > 16 || (end - begin < 16 && end != 1001)) ++misplaced;
+            if (begin % 16 != 0 || end - begin > 16 || (end - begin < 16 && end != 1001))
+                ++misplaced;
         });
         CHECK(misplaced == 0);
     }

@@ -50,10 +50,13 @@ inline std::vector<int> read_int_list(const std::filesystem::path& path) {
     return values;
 }
 
-inline std::vector<float> copy(model::Logits logits) { return {logits.begin(), logits.end()}; }
+inline std::vector<float> copy(model::Logits logits) {
+    return {logits.begin(), logits.end()};
+}
 
 inline model::Token best(model::Logits logits) {
-    return static_cast<model::Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    return static_cast<model::Token>(std::max_element(logits.begin(), logits.end()) -
+                                     logits.begin());
 }
 
 /// Tokens that mean nothing but are the same everywhere.

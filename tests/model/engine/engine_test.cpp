@@ -41,13 +41,15 @@ TEST_SUITE("model/engine") {
         CHECK_THROWS_WITH_AS(Engine::load(path, options), doctest::Contains("threads"), Error);
         options = {};
         options.prefill_chunk = 0;
-        CHECK_THROWS_WITH_AS(Engine::load(path, options), doctest::Contains("prefill_chunk"), Error);
+        CHECK_THROWS_WITH_AS(Engine::load(path, options), doctest::Contains("prefill_chunk"),
+                             Error);
         const auto engine = Engine::load(path);
         CHECK_THROWS_WITH_AS(engine->new_session({.max_context = 1 << 20}),
                              doctest::Contains("max_context"), Error);
     }
 
     TEST_CASE("a file that is not there is named") {
-        CHECK_THROWS_WITH_AS(Engine::load("/nowhere/model.gguf"), doctest::Contains("/nowhere"), Error);
+        CHECK_THROWS_WITH_AS(Engine::load("/nowhere/model.gguf"), doctest::Contains("/nowhere"),
+                             Error);
     }
 }

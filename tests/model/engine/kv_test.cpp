@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "model/error.h"
+#include "model/kv/block_pool.h"
 #include "model/kv/block_table.h"
 #include "tests/support/numbers.h"
 
@@ -51,7 +52,8 @@ std::vector<std::byte> stored(const Pool& pool, const BlockTable& table, int tok
     const auto add = [&](std::size_t offset, std::size_t count) {
         bytes.insert(bytes.end(), block + offset, block + offset + count);
     };
-    for (std::size_t d = 0; d < 16; ++d) add(layout.keys(1, 0) + (d * kBlockTokens + at) * size, size);
+    for (std::size_t d = 0; d < 16; ++d)
+        add(layout.keys(1, 0) + (d * kBlockTokens + at) * size, size);
     add(layout.values(1, 0) + at * 16 * size, 16 * size);
     if (layout.type() == KvType::int16) {
         add(layout.keys(1, 0) + layout.scales_offset() + at * 4, 4);

@@ -163,9 +163,11 @@ TEST_SUITE("model/session") {
         CHECK_THROWS_WITH_AS(session.decode(1), doctest::Contains("101 tokens do not fit"), Error);
         Tokens bad = tokens;
         bad[90] = 512;
-        CHECK_THROWS_WITH_AS(session.sync(bad), doctest::Contains("token 512 at position 90"), Error);
+        CHECK_THROWS_WITH_AS(session.sync(bad), doctest::Contains("token 512 at position 90"),
+                             Error);
         bad[90] = -1;
-        CHECK_THROWS_WITH_AS(session.sync(bad), doctest::Contains("token -1 at position 90"), Error);
+        CHECK_THROWS_WITH_AS(session.sync(bad), doctest::Contains("token -1 at position 90"),
+                             Error);
         CHECK_THROWS_AS(session.rewind(101), Error);
         CHECK_THROWS_AS(session.rewind(-1), Error);
         CHECK(session.size() == 100);

@@ -36,7 +36,8 @@ TEST_SUITE("model/engine/smollm2") {
         CHECK(engine->config().dim == 576);
         CHECK(engine->tokenizer().vocab_size() == 49152);
         int steps = 0;
-        for (const auto& prompt : generation().at("prompts").as_array()) {
+        const boost::json::value file = generation();
+        for (const auto& prompt : file.at("prompts").as_array()) {
             const std::string name(prompt.at("name").as_string());
             CAPTURE(name);
             Session session = engine->new_session();
@@ -50,10 +51,12 @@ TEST_SUITE("model/engine/smollm2") {
             }
             const auto& step_logit = prompt.at("step_logit").as_array();
             std::size_t step = 0;
-            for (const Token expected : tokens_of(prompt.at("greedy"))) {
+            const Tokens greedy = tokens_of(prompt.at("greedy"));
+            for (const Token expected : greedy) {
                 const Token got = test::best(session.logits());
                 CHECK(got == expected);
-                const auto logit = static_cast<double>(session.logits()[static_cast<std::size_t>(got)]);
+                const auto logit =
+                    static_cast<double>(session.logits()[static_cast<std::size_t>(got)]);
                 CHECK(std::fabs(logit - step_logit[step].to_number<double>()) < kTolerance);
                 session.decode(expected);
                 ++step;
