@@ -16,7 +16,8 @@ class AddTool : public tools::Tool {
   public:
     AddTool() {
         const boost::json::object number{{"type", "integer"}};
-        spec_ = {"add", "Add two integers.",
+        spec_ = {"add",
+                 "Add two integers.",
                  {{"type", "object"},
                   {"properties", {{"a", number}, {"b", number}}},
                   {"required", {"a", "b"}},
@@ -36,7 +37,8 @@ class AddTool : public tools::Tool {
 };
 
 boost::asio::awaitable<void> try_calls(tools::Registry& registry) {
-    for (const char* arguments : {R"({"a": 40, "b": 2})", R"({"a": "40", "b": 2})", R"({"a": 40,)"}) {
+    for (const char* arguments :
+         {R"({"a": 40, "b": 2})", R"({"a": "40", "b": 2})", R"({"a": 40,)"}) {
         auto pending = registry.call({"call-1", "add", arguments});
         const tools::ToolResult result = co_await std::move(pending);
         std::cout << "add " << arguments << "\n  " << to_string(result.status) << ": "

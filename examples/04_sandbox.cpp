@@ -16,9 +16,8 @@ int main() {
         policy.workspace = workspace;
         ResourceLimits limits;
         limits.wall_time = std::chrono::seconds(5);
-        for (const char* script :
-             {"echo hello > note && cat note", "ls /home /root", "exec 3<>/dev/tcp/127.0.0.1/80",
-              "while :; do :; done"}) {
+        for (const char* script : {"echo hello > note && cat note", "ls /home /root",
+                                   "exec 3<>/dev/tcp/127.0.0.1/80", "while :; do :; done"}) {
             Command command;
             command.argv = {"bash", "-c", script};
             command.working_directory = workspace;

@@ -1,5 +1,5 @@
-// The whole loop with a scripted model: a call, its result in the context, an answer; and the log of
-// exact tokens that the run leaves behind.
+// The whole loop with a scripted model: a call, its result in the context, an answer; and the log
+// of exact tokens that the run leaves behind.
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>

@@ -1,4 +1,5 @@
-// One agent with a task and its toolsets: `skein run "PROMPT"`, or a file without a kernel_opt block.
+// One agent with a task and its toolsets: `skein run "PROMPT"`, or a file without a kernel_opt
+// block.
 
 #include <fmt/format.h>
 
@@ -63,18 +64,26 @@ agent::AgentConfig config_of(const AgentSettings& settings, const ModelSettings&
 ExitCode exit_code_of(agent::ExitStatus status) {
     using agent::ExitStatus;
     switch (status) {
-        case ExitStatus::finished: return ExitCode::done;
+        case ExitStatus::finished:
+            return ExitCode::done;
         case ExitStatus::turn_limit:
         case ExitStatus::tool_call_limit:
         case ExitStatus::token_limit:
         case ExitStatus::output_token_limit:
-        case ExitStatus::context_full: return ExitCode::budget_used;
-        case ExitStatus::time_limit: return ExitCode::time_limit;
-        case ExitStatus::stuck: return ExitCode::stuck;
-        case ExitStatus::cancelled: return ExitCode::interrupted;
-        case ExitStatus::engine_error: return ExitCode::engine_error;
-        case ExitStatus::tool_infrastructure_error: return ExitCode::infrastructure;
-        case ExitStatus::internal_error: return ExitCode::internal_error;
+        case ExitStatus::context_full:
+            return ExitCode::budget_used;
+        case ExitStatus::time_limit:
+            return ExitCode::time_limit;
+        case ExitStatus::stuck:
+            return ExitCode::stuck;
+        case ExitStatus::cancelled:
+            return ExitCode::interrupted;
+        case ExitStatus::engine_error:
+            return ExitCode::engine_error;
+        case ExitStatus::tool_infrastructure_error:
+            return ExitCode::infrastructure;
+        case ExitStatus::internal_error:
+            return ExitCode::internal_error;
     }
     return ExitCode::internal_error;
 }
@@ -131,13 +140,12 @@ RunOutcome run_agent_harness(RunContext& context) {
     RunOutcome outcome;
     outcome.code = exit_code_of(result.exit_status);
     outcome.status = result.exit_status == agent::ExitStatus::finished ? "finished" : "stopped";
-    outcome.result = {
-        {"exit_status", agent::to_string(result.exit_status)},
-        {"final_message", model::to_valid_utf8(result.final_message)},
-        {"error", model::to_valid_utf8(result.error)},
-        {"tokens", boost::json::object{{"prompt", result.usage.prompt_tokens},
-                                       {"sampled", result.usage.sampled_tokens},
-                                       {"reused", result.usage.reused_tokens}}}};
+    outcome.result = {{"exit_status", agent::to_string(result.exit_status)},
+                      {"final_message", model::to_valid_utf8(result.final_message)},
+                      {"error", model::to_valid_utf8(result.error)},
+                      {"tokens", boost::json::object{{"prompt", result.usage.prompt_tokens},
+                                                     {"sampled", result.usage.sampled_tokens},
+                                                     {"reused", result.usage.reused_tokens}}}};
     outcome.summary = model::to_valid_utf8(result.final_message) + "\n";
     if (result.exit_status != agent::ExitStatus::finished) {
         outcome.summary += fmt::format("stopped: {}{}{}\n", agent::to_string(result.exit_status),

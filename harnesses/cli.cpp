@@ -22,7 +22,8 @@ ExitCode report(const std::exception& error, bool json) {
     if (const auto* interrupted = dynamic_cast<const Interrupted*>(&error)) {
         code = static_cast<ExitCode>(128 + interrupted->signal_number);
         kind = "stopped";
-    } else if (dynamic_cast<const UsageError*>(&error) || dynamic_cast<const ConfigError*>(&error)) {
+    } else if (dynamic_cast<const UsageError*>(&error) ||
+               dynamic_cast<const ConfigError*>(&error)) {
         code = ExitCode::usage_error;
         kind = "error";
     } else if (dynamic_cast<const sandbox::Error*>(&error)) {
@@ -56,14 +57,16 @@ void print_json(const boost::json::object& object) {
 }
 
 void on_command(CLI::App& app, CliContext& context, std::function<ExitCode()> run) {
-    app.add_flag("--json", context.json, "Machine-readable: one JSON object a line, the result last");
+    app.add_flag("--json", context.json,
+                 "Machine-readable: one JSON object a line, the result last");
     app.callback([&context, run = std::move(run)] { context.selected = run; });
 }
 
 int run_cli(int argc, char** argv) {
     CliContext context;
     context.run_root = runs_root();
-    for (int i = 0; i < argc; ++i) context.command_line += (i == 0 ? "" : " ") + std::string(argv[i]);
+    for (int i = 0; i < argc; ++i)
+        context.command_line += (i == 0 ? "" : " ") + std::string(argv[i]);
 
     CLI::App app("skein: an agent-harness runtime with an embedded model", "skein");
     app.require_subcommand(1);

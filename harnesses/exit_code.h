@@ -9,15 +9,15 @@ namespace skein::harnesses {
 enum class ExitCode {
     done = 0,
     internal_error = 1,
-    usage_error = 2,      ///< wrong command line, configuration, run directory
-    task_failed = 3,      ///< finished, and the task was judged failed
-    budget_used = 4,      ///< a budget other than time
+    usage_error = 2,  ///< wrong command line, configuration, run directory
+    task_failed = 3,  ///< finished, and the task was judged failed
+    budget_used = 4,  ///< a budget other than time
     stuck = 5,
-    infrastructure = 6,   ///< sandbox, tools or store failed
-    engine_error = 7,     ///< weights, memory, device
-    mismatch = 8,         ///< replay or verification
+    infrastructure = 6,  ///< sandbox, tools or store failed
+    engine_error = 7,    ///< weights, memory, device
+    mismatch = 8,        ///< replay or verification
     time_limit = 124,
-    interrupted = 130,    ///< state saved, resumable
+    interrupted = 130,  ///< state saved, resumable
     terminated = 143
 };
 

@@ -23,10 +23,12 @@ sandbox::Level level_of(const std::string& name) {
 void require_isolation(sandbox::Sandbox& sandbox, const HarnessConfig& config) {
     const sandbox::ProbeReport& probe = sandbox.probe();
     if (probe.level >= level_of(config.sandbox.require)) return;
-    std::string message = fmt::format("this machine isolates commands at level '{}', '{}' is required",
-                                      sandbox::to_string(probe.level), config.sandbox.require);
+    std::string message =
+        fmt::format("this machine isolates commands at level '{}', '{}' is required",
+                    sandbox::to_string(probe.level), config.sandbox.require);
     for (const sandbox::ProbeLine& line : probe.lines) {
-        if (!line.ok) message += fmt::format("\n  {}: {} ({})", line.layer, line.detail, line.remedy);
+        if (!line.ok)
+            message += fmt::format("\n  {}: {} ({})", line.layer, line.detail, line.remedy);
     }
     throw sandbox::Error(message);
 }
@@ -46,7 +48,8 @@ ExitCode conduct(const CliContext& cli, const HarnessConfig& config, RunDirector
         progress.say(fmt::format("{}; everything so far is stored. `skein resume {}` continues it",
                                  interrupted.what(), run.name()));
         if (cli.json) {
-            print_json({{"status", "interrupted"}, {"run", run.path().string()},
+            print_json({{"status", "interrupted"},
+                        {"run", run.path().string()},
                         {"exit_code", 128 + interrupted.signal_number}});
         }
         return static_cast<ExitCode>(128 + interrupted.signal_number);
@@ -63,8 +66,10 @@ ExitCode conduct(const CliContext& cli, const HarnessConfig& config, RunDirector
     for (const auto& member : outcome.result) last[member.key()] = member.value();
     last["exit_code"] = static_cast<int>(outcome.code);
     run.writer().finish_run(outcome.status, boost::json::serialize(last));
-    if (cli.json) print_json(last);
-    else fmt::print("{}", outcome.summary);
+    if (cli.json)
+        print_json(last);
+    else
+        fmt::print("{}", outcome.summary);
     return outcome.code;
 }
 
@@ -86,7 +91,8 @@ ExitCode resume_run(const CliContext& cli, const fs::path& directory) {
         throw UsageError("the run " + directory.string() + " is over (" + stored.status +
                          "); `skein log show` shows it");
     }
-    HarnessConfig config = parse_config(stored.config, (directory / "skein.db").string(), directory);
+    HarnessConfig config =
+        parse_config(stored.config, (directory / "skein.db").string(), directory);
     config.run_dir = fs::absolute(directory);
     RunDirectory run = RunDirectory::open(config.run_dir);
     run.writer().record_event(std::nullopt, "resumed",

@@ -70,8 +70,8 @@ KernelRunOptions options_of(const RunContext& context, const AgentSettings& agen
 std::string file_comment(const TaskResult& r) {
     std::string flags;
     for (const std::string& flag : r.winner_flags) flags += " " + flag;
-    return fmt::format("// {}: {:.2f} x the anchor (95 % {:.2f} to {:.2f}), proposed by {}.{}\n", r.id,
-                       r.winner.speedup, r.winner.speedup_low, r.winner.speedup_high,
+    return fmt::format("// {}: {:.2f} x the anchor (95 % {:.2f} to {:.2f}), proposed by {}.{}\n",
+                       r.id, r.winner.speedup, r.winner.speedup_low, r.winner.speedup_high,
                        r.winner_proposer, flags.empty() ? "" : " Flags:" + flags);
 }
 
@@ -119,7 +119,8 @@ RunOutcome run_kernel_harness(RunContext& context) {
     RunOutcome outcome;
     outcome.result = to_json(result);
     for (const TaskResult& task : result.tasks) {
-        context.run.write_file("winners/" + task.id + ".cc", file_comment(task) + task.winner_source);
+        context.run.write_file("winners/" + task.id + ".cc",
+                               file_comment(task) + task.winner_source);
     }
     context.run.write_file(
         "report.html",
@@ -128,10 +129,10 @@ RunOutcome run_kernel_harness(RunContext& context) {
                              fmt::format("{} evaluations a task and arm, seed {}",
                                          settings.evaluations, settings.seed)}));
     outcome.result["report"] = (context.run.path() / "report.html").string();
-    outcome.summary = table_text(result) +
-                      fmt::format("report {}\nkernels {}\n",
-                                  (context.run.path() / "report.html").string(),
-                                  (context.run.path() / "winners").string());
+    outcome.summary =
+        table_text(result) + fmt::format("report {}\nkernels {}\n",
+                                         (context.run.path() / "report.html").string(),
+                                         (context.run.path() / "winners").string());
     std::error_code ignored;
     std::filesystem::remove_all(context.run.path() / "scratch", ignored);
     return outcome;

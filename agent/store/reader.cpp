@@ -90,9 +90,11 @@ struct Reader::Impl {
     std::unique_ptr<SQLite::Database> db;
 
     Runs segment(std::int64_t id) const {
-        SQLite::Statement query(*db, "SELECT n_tokens,origins,ids,ids_hash FROM segment WHERE id=?");
+        SQLite::Statement query(*db,
+                                "SELECT n_tokens,origins,ids,ids_hash FROM segment WHERE id=?");
         query.bind(1, id);
-        if (!query.executeStep()) throw Error("store: segment " + std::to_string(id) + " is missing");
+        if (!query.executeStep())
+            throw Error("store: segment " + std::to_string(id) + " is missing");
         const Tokens ids = decode_tokens(bytes(query.getColumn(2)));
         const std::string_view memory{reinterpret_cast<const char*>(ids.data()),
                                       ids.size() * sizeof(Token)};
@@ -105,8 +107,9 @@ struct Reader::Impl {
         std::size_t at = 0;
         for (const auto& [origin, length] : decode_origins(bytes(query.getColumn(1)))) {
             if (length > ids.size() - at) throw Error("store: origins exceed their segment");
-            runs.emplace_back(origin, Tokens(ids.begin() + static_cast<std::ptrdiff_t>(at),
-                                             ids.begin() + static_cast<std::ptrdiff_t>(at + length)));
+            runs.emplace_back(origin,
+                              Tokens(ids.begin() + static_cast<std::ptrdiff_t>(at),
+                                     ids.begin() + static_cast<std::ptrdiff_t>(at + length)));
             at += length;
         }
         if (at != ids.size()) throw Error("store: origins do not cover their segment");
@@ -226,7 +229,8 @@ std::vector<StoredStep> Reader::steps(const Uid& trajectory) const {
         r.sampling = sampling_of(query.getColumn(9).getString());
         r.reply.rng_position = static_cast<std::uint64_t>(query.getColumn(10).getInt64());
         r.grammar = query.getColumn(11).getString();
-        r.reply.finish = named(query.getColumn(12).getString(), FinishReason::error, "finish reason");
+        r.reply.finish =
+            named(query.getColumn(12).getString(), FinishReason::error, "finish reason");
         r.reply.error = query.getColumn(13).getString();
         r.reply.reused_tokens = query.getColumn(14).getInt64();
         r.reply.evaluated_tokens = query.getColumn(15).getInt64();
@@ -326,12 +330,13 @@ std::vector<StoredEpisode> Reader::episodes() const {
     return list;
 }
 
-std::string Reader::blob(std::string_view hash_hex) const { return impl_->blob(from_hex(hash_hex)); }
+std::string Reader::blob(std::string_view hash_hex) const {
+    return impl_->blob(from_hex(hash_hex));
+}
 
 std::string Reader::verify() const {
     try {
-        const std::string check =
-            impl_->db->execAndGet("PRAGMA integrity_check(1)").getString();
+        const std::string check = impl_->db->execAndGet("PRAGMA integrity_check(1)").getString();
         if (check != "ok") return check;
         for (const StoredTrajectory& trajectory : trajectories()) token_log(trajectory.record.uid);
         SQLite::Statement hashes(*impl_->db, "SELECT hash FROM blob");

@@ -73,7 +73,8 @@ class Reader {
     StoredRun run() const;
     std::vector<StoredTrajectory> trajectories() const;  ///< oldest first
     std::vector<StoredStep> steps(const Uid& trajectory) const;
-    /// The whole TokenLog: every step's segments, then the tail. Throws: Error when a segment's hash differs.
+    /// The whole TokenLog: every step's segments, then the tail. Throws: Error when a segment's
+    /// hash differs.
     TokenLog token_log(const Uid& trajectory) const;
     /// What finish_trajectory stored after the last step. A tail before later steps (the run was
     /// resumed) is superseded: their deltas hold its tokens again.

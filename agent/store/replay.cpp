@@ -101,8 +101,8 @@ class ReplayTool : public tools::Tool {
             used_.insert(i);
             co_return calls[i].as_record(state_.steps()[step].record.uid).result;
         }
-        state_.differ(at_step(step, "the loop calls " + spec_.name +
-                                        " with arguments that are not in the record"));
+        state_.differ(at_step(
+            step, "the loop calls " + spec_.name + " with arguments that are not in the record"));
         result.status = tools::ToolStatus::harness_error;
         result.text = "not recorded";
         co_return result;
@@ -232,8 +232,8 @@ void ReplayRecorder::record_tool_call(const ToolCallRecord& record) {
     if (stored == nullptr) {
         // New, or cut off between the step and its result.
         if (live_ == nullptr) {
-            state_.differ(at_step(index, "a call of " + excerpt(record.call.name) +
-                                             " that is not in the record"));
+            state_.differ(at_step(
+                index, "a call of " + excerpt(record.call.name) + " that is not in the record"));
             return;
         }
         ToolCallRecord mine = record;
@@ -272,9 +272,8 @@ void ReplayRecorder::finish_trajectory(const Uid&, ExitStatus status,
                                        std::string_view final_message,
                                        std::span<const std::pair<Origin, Tokens>> tail) {
     // With a live recorder the run was interrupted in some way and is being continued.
-    const bool ended_before =
-        live_ == nullptr ? stored_.status != "running"
-                         : stored_.status == to_string(ExitStatus::finished);
+    const bool ended_before = live_ == nullptr ? stored_.status != "running"
+                                               : stored_.status == to_string(ExitStatus::finished);
     if (!ended_before) {
         if (live_ != nullptr && !state_.difference()) {
             live_->finish_trajectory(stored_.record.uid, status, final_message, tail);
@@ -390,9 +389,12 @@ boost::asio::awaitable<PlaybackReport> playback(const Reader& reader,
 
 std::string_view to_string(PlaybackReport::Status status) {
     switch (status) {
-        case PlaybackReport::Status::identical: return "identical";
-        case PlaybackReport::Status::diverged: return "diverged";
-        case PlaybackReport::Status::not_replayable: return "not_replayable";
+        case PlaybackReport::Status::identical:
+            return "identical";
+        case PlaybackReport::Status::diverged:
+            return "diverged";
+        case PlaybackReport::Status::not_replayable:
+            return "not_replayable";
     }
     return "diverged";
 }

@@ -2,9 +2,9 @@
 // Feeds a stored trajectory back to the agent's own loop. PUBLIC.
 //
 // Playback: the model answers with the recorded tokens, the tools with the recorded results, and
-// everything the loop makes of them (prompts, parses, calls, what the model was shown, the end) must
-// equal the record, token for token. With a live model and a live recorder behind, the same parts
-// resume a run: they replay what is recorded, then go on.
+// everything the loop makes of them (prompts, parses, calls, what the model was shown, the end)
+// must equal the record, token for token. With a live model and a live recorder behind, the same
+// parts resume a run: they replay what is recorded, then go on.
 
 #include <map>
 #include <memory>

@@ -56,7 +56,8 @@ CREATE TABLE tool_call(
 CREATE TABLE blob(hash BLOB PRIMARY KEY, size INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE reward(
   id INTEGER PRIMARY KEY, scope TEXT NOT NULL, ref BLOB NOT NULL, component TEXT NOT NULL,
-  value REAL NOT NULL, verifier TEXT NOT NULL, details TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
+  value REAL NOT NULL, verifier TEXT NOT NULL, details TEXT NOT NULL,
+  at_ms INTEGER NOT NULL) STRICT;
 CREATE TABLE event(
   id INTEGER PRIMARY KEY, trajectory BLOB, kind TEXT NOT NULL, json TEXT NOT NULL,
   at_ms INTEGER NOT NULL) STRICT;
@@ -80,8 +81,9 @@ void check_identity(SQLite::Database& db, const std::filesystem::path& file) {
                     ", this build reads " + std::to_string(kSchemaVersion) +
                     "; the file is unchanged. Open it with the skein that wrote it");
     }
-    for (const char* table : {"run", "weights", "sampler", "task", "episode", "attempt", "trajectory",
-                              "segment", "step", "tool_call", "blob", "reward", "event"}) {
+    for (const char* table :
+         {"run", "weights", "sampler", "task", "episode", "attempt", "trajectory", "segment",
+          "step", "tool_call", "blob", "reward", "event"}) {
         if (!db.tableExists(table)) {
             throw Error("store: " + file.string() + " lacks the table '" + table +
                         "'; the file is unchanged");
@@ -107,16 +109,23 @@ std::string explain(const std::filesystem::path& file, const std::exception& err
     const auto* sqlite = dynamic_cast<const SQLite::Exception*>(&error);
     if (sqlite == nullptr) return message;
     switch (sqlite->getErrorCode()) {
-        case SQLITE_FULL: message += ". Free disk space, then `skein resume` continues the run"; break;
+        case SQLITE_FULL:
+            message += ". Free disk space, then `skein resume` continues the run";
+            break;
         case SQLITE_READONLY:
         case SQLITE_CANTOPEN:
         case SQLITE_PERM:
             message += ". Choose a run directory that can be written (run_dir, --run-dir)";
             break;
-        case SQLITE_BUSY: message += ". Another process holds the store for over a minute"; break;
+        case SQLITE_BUSY:
+            message += ". Another process holds the store for over a minute";
+            break;
         case SQLITE_CORRUPT:
-        case SQLITE_NOTADB: message += ". The file is damaged; it was left as it is"; break;
-        default: break;
+        case SQLITE_NOTADB:
+            message += ". The file is damaged; it was left as it is";
+            break;
+        default:
+            break;
     }
     return message;
 }

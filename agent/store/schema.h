@@ -19,10 +19,10 @@ constexpr int kApplicationId = 0x736B656E;
 
 enum class OpenMode { create, write, read };
 
-/// Opens `file`. `create` refuses an existing file, `write` and `read` refuse a missing one; nothing
-/// is ever created in place of an existing store.
-/// Throws: Error for a file that is not a skein store, a newer schema, a missing table, a folder
-/// that cannot be written; SQLite's reason and a remedy are in the message.
+/// Opens `file`. `create` refuses an existing file, `write` and `read` refuse a missing one;
+/// nothing is ever created in place of an existing store. Throws: Error for a file that is not a
+/// skein store, a newer schema, a missing table, a folder that cannot be written; SQLite's reason
+/// and a remedy are in the message.
 std::unique_ptr<SQLite::Database> open_database(const std::filesystem::path& file, OpenMode mode);
 
 /// The message for an SQLite failure on `file`, with a remedy for the usual ones (disk full,

@@ -157,7 +157,8 @@ struct Writer::Impl {
 
     std::filesystem::path file;
     std::unique_ptr<SQLite::Database> db;
-    std::map<Uid, std::int64_t> last_segment;  // of each trajectory; used by the writing thread only
+    std::map<Uid, std::int64_t>
+        last_segment;  // of each trajectory; used by the writing thread only
 
     std::mutex mutex;
     std::condition_variable changed;
@@ -204,7 +205,9 @@ struct Writer::Impl {
 
     std::int64_t id_of(const char* table, const char* column, std::string_view value) {
         const std::string t = table, c = column;
-        Row(*db, ("INSERT OR IGNORE INTO " + t + "(" + c + ") VALUES(?)").c_str()).text(value).run();
+        Row(*db, ("INSERT OR IGNORE INTO " + t + "(" + c + ") VALUES(?)").c_str())
+            .text(value)
+            .run();
         return Row(*db, ("SELECT id FROM " + t + " WHERE " + c + "=?").c_str()).text(value).value();
     }
 };
@@ -226,8 +229,13 @@ std::unique_ptr<Writer> Writer::create(const std::filesystem::path& directory,
         Row(db,
             "INSERT INTO run(uid,harness,command,config,version,status,began_ms)"
             " VALUES(?,?,?,?,?,'running',?)")
-            .blob(raw(run.uid)).text(run.harness).text(run.command).text(run.config)
-            .text(run.version).integer(now_ms()).run();
+            .blob(raw(run.uid))
+            .text(run.harness)
+            .text(run.command)
+            .text(run.config)
+            .text(run.version)
+            .integer(now_ms())
+            .run();
     });
     writer->flush();
     return writer;
@@ -241,13 +249,20 @@ std::unique_ptr<Writer> Writer::open(const std::filesystem::path& directory) {
 void Writer::begin_trajectory(const TrajectoryRecord& r) {
     impl_->post([impl = impl_.get(), r, at = now_ms()](SQLite::Database& db) {
         const std::int64_t weights = impl->id_of("weights", "description", r.model);
-        Row row(db,
-                "INSERT INTO trajectory(uid,parent_uid,role,task,weights_id,chat_format,tools,config,"
-                "status,began_ms) VALUES(?,?,?,?,?,?,?,?,'running',?)");
+        Row row(
+            db,
+            "INSERT INTO trajectory(uid,parent_uid,role,task,weights_id,chat_format,tools,config,"
+            "status,began_ms) VALUES(?,?,?,?,?,?,?,?,'running',?)");
         row.blob(raw(r.uid));
         r.parent ? row.blob(raw(*r.parent)) : row.null();
-        row.text(r.role).text(r.task).integer(weights).text(r.chat_format).text(r.tools_json)
-            .text(r.config_json).integer(at).run();
+        row.text(r.role)
+            .text(r.task)
+            .integer(weights)
+            .text(r.chat_format)
+            .text(r.tools_json)
+            .text(r.config_json)
+            .integer(at)
+            .run();
     });
 }
 
@@ -268,15 +283,28 @@ void Writer::record_step(const StepRecord& r) {
             "said,forced,text,logprobs,logprob_kind,sampler_id,rng_position,grammar,finish,error,"
             "reused_tokens,evaluated_tokens,prefill_s,decode_s,began_ms,ended_ms)"
             " VALUES(?,?,?,?,?,?,?,?,?,?,'raw',?,?,?,?,?,?,?,?,?,?,?)")
-            .blob(raw(r.uid)).blob(raw(r.trajectory)).integer(r.sequence)
-            .integer(delta).integer(sampled).integer(closing)
-            .blob(encode_strings(r.said)).text(json_array(r.forced)).blob(r.text)
-            .blob(encode_floats(r.reply.logprobs)).integer(sampler)
-            .integer(static_cast<std::int64_t>(r.reply.rng_position)).text(r.grammar)
-            .text(to_string(r.reply.finish)).text(r.reply.error)
-            .integer(r.reply.reused_tokens).integer(r.reply.evaluated_tokens)
-            .real(r.reply.prefill_seconds).real(r.reply.decode_seconds)
-            .integer(r.began_ms).integer(r.ended_ms).run();
+            .blob(raw(r.uid))
+            .blob(raw(r.trajectory))
+            .integer(r.sequence)
+            .integer(delta)
+            .integer(sampled)
+            .integer(closing)
+            .blob(encode_strings(r.said))
+            .text(json_array(r.forced))
+            .blob(r.text)
+            .blob(encode_floats(r.reply.logprobs))
+            .integer(sampler)
+            .integer(static_cast<std::int64_t>(r.reply.rng_position))
+            .text(r.grammar)
+            .text(to_string(r.reply.finish))
+            .text(r.reply.error)
+            .integer(r.reply.reused_tokens)
+            .integer(r.reply.evaluated_tokens)
+            .real(r.reply.prefill_seconds)
+            .real(r.reply.decode_seconds)
+            .integer(r.began_ms)
+            .integer(r.ended_ms)
+            .run();
     });
 }
 
@@ -285,12 +313,21 @@ void Writer::record_tool_call(const ToolCallRecord& r) {
         const Bytes result = impl->add_blob(r.result.text), shown = impl->add_blob(r.shown);
         // A call that a crash or a cancellation cut short is answered again by the resumed run.
         Row(db,
-            "INSERT OR REPLACE INTO tool_call(step,sequence,call_id,name,arguments,effect,status,result_hash,"
+            "INSERT OR REPLACE INTO "
+            "tool_call(step,sequence,call_id,name,arguments,effect,status,result_hash,"
             "shown_hash,details,began_ms,ended_ms) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)")
-            .blob(raw(r.step)).integer(r.sequence).text(r.call.id).blob(r.call.name)
-            .blob(r.call.arguments).text(tools::to_string(r.effect))
-            .text(tools::to_string(r.result.status)).blob(result).blob(shown)
-            .text(boost::json::serialize(r.result.details)).integer(r.began_ms).integer(r.ended_ms)
+            .blob(raw(r.step))
+            .integer(r.sequence)
+            .text(r.call.id)
+            .blob(r.call.name)
+            .blob(r.call.arguments)
+            .text(tools::to_string(r.effect))
+            .text(tools::to_string(r.result.status))
+            .blob(result)
+            .blob(shown)
+            .text(boost::json::serialize(r.result.details))
+            .integer(r.began_ms)
+            .integer(r.ended_ms)
             .run();
     });
 }
@@ -300,8 +337,14 @@ void Writer::record_reward(const RewardRecord& r) {
         Row(db,
             "INSERT INTO reward(scope,ref,component,value,verifier,details,at_ms)"
             " VALUES(?,?,?,?,?,?,?)")
-            .text(r.scope).blob(raw(r.ref)).text(r.component).real(r.value).text(r.verifier)
-            .text(r.details_json).integer(at).run();
+            .text(r.scope)
+            .blob(raw(r.ref))
+            .text(r.component)
+            .real(r.value)
+            .text(r.verifier)
+            .text(r.details_json)
+            .integer(at)
+            .run();
     });
 }
 
@@ -322,7 +365,11 @@ void Writer::finish_trajectory(const Uid& trajectory, ExitStatus status,
                  runs = Runs(tail.begin(), tail.end()), at = now_ms()](SQLite::Database& db) {
         if (!runs.empty()) impl->add_segment(trajectory, runs);
         Row(db, "UPDATE trajectory SET status=?,final_message=?,ended_ms=? WHERE uid=?")
-            .text(to_string(status)).blob(message).integer(at).blob(raw(trajectory)).run();
+            .text(to_string(status))
+            .blob(message)
+            .integer(at)
+            .blob(raw(trajectory))
+            .run();
     });
     impl_->flush();
 }
@@ -330,7 +377,11 @@ void Writer::finish_trajectory(const Uid& trajectory, ExitStatus status,
 void Writer::record_task(std::string_view id, int version, std::string_view json) {
     impl_->post([id = std::string(id), version, json = std::string(json)](SQLite::Database& db) {
         Row(db, "INSERT OR IGNORE INTO task(id,version,hash,json) VALUES(?,?,?,?)")
-            .text(id).integer(version).blob(sha256(json)).text(json).run();
+            .text(id)
+            .integer(version)
+            .blob(sha256(json))
+            .text(json)
+            .run();
     });
 }
 
@@ -339,8 +390,13 @@ void Writer::begin_episode(const EpisodeRecord& r) {
         Row(db,
             "INSERT INTO episode(uid,task_id,group_key,repetition,mode,status,began_ms)"
             " VALUES(?,?,?,?,?,'running',?)")
-            .blob(raw(r.uid)).text(r.task_id).text(r.group_key).integer(r.repetition).text(r.mode)
-            .integer(at).run();
+            .blob(raw(r.uid))
+            .text(r.task_id)
+            .text(r.group_key)
+            .integer(r.repetition)
+            .text(r.mode)
+            .integer(at)
+            .run();
     });
 }
 
@@ -348,7 +404,11 @@ void Writer::finish_episode(const Uid& uid, std::string_view status, std::string
     impl_->post([uid, status = std::string(status), reason = std::string(stop_reason),
                  at = now_ms()](SQLite::Database& db) {
         Row(db, "UPDATE episode SET status=?,stop_reason=?,ended_ms=? WHERE uid=?")
-            .text(status).text(reason).integer(at).blob(raw(uid)).run();
+            .text(status)
+            .text(reason)
+            .integer(at)
+            .blob(raw(uid))
+            .run();
     });
 }
 
@@ -363,11 +423,16 @@ void Writer::finish_run(std::string_view status, std::string_view result_json) {
     impl_->post([status = std::string(status), result = std::string(result_json),
                  at = now_ms()](SQLite::Database& db) {
         Row(db, "UPDATE run SET status=?,result=?,ended_ms=?")
-            .text(status).text(result).integer(at).run();
+            .text(status)
+            .text(result)
+            .integer(at)
+            .run();
     });
     impl_->flush();
 }
 
-void Writer::flush() { impl_->flush(); }
+void Writer::flush() {
+    impl_->flush();
+}
 
 }  // namespace skein::agent::store

@@ -71,7 +71,9 @@ boost::json::value read_peer(const std::string& file) {
     return report;
 }
 
-double share_of(double figure, double roof) { return roof > 0 ? figure / roof : 0; }
+double share_of(double figure, double roof) {
+    return roof > 0 ? figure / roof : 0;
+}
 
 ExitCode bench(const CliContext& context, const BenchFlags& flags) {
     boost::json::value peer;
@@ -87,15 +89,16 @@ ExitCode bench(const CliContext& context, const BenchFlags& flags) {
                    "of roof", "peer tokens/s", "ratio");
     }
     for (const int depth : flags.depths) {
-        const model::SpeedReport speed = model::measure_speed(
-            *engine, {flags.prompt, flags.decode, depth, flags.repetitions});
+        const model::SpeedReport speed =
+            model::measure_speed(*engine, {flags.prompt, flags.decode, depth, flags.repetitions});
         // "pp512@0": 512 prompt tokens after 0; "tg64@0": 64 single tokens after 0.
         const auto add = [&](const std::string& kind, int n, const model::Spread& s, double share) {
             const double other = peer.is_null() ? 0 : peer_figure(peer, kind, n, depth);
             const std::string work = fmt::format("{}{}@{}", kind, n, depth);
-            boost::json::object row{{"work", work}, {"ours", s.median}, {"min", s.min},
-                                    {"max", s.max}, {"share_of_roof", share},
-                                    {"unit", "tokens/s"}, {"peer", nullptr}, {"ratio", nullptr}};
+            boost::json::object row{{"work", work},           {"ours", s.median},
+                                    {"min", s.min},           {"max", s.max},
+                                    {"share_of_roof", share}, {"unit", "tokens/s"},
+                                    {"peer", nullptr},        {"ratio", nullptr}};
             if (other > 0) {
                 row["peer"] = other;
                 row["ratio"] = s.median / other;
@@ -138,8 +141,8 @@ void add_bench_command(CLI::App& root, CliContext& context) {
     CLI::App* compare =
         app->add_subcommand("compare", "The same beside a peer's figures, with the ratio");
     common(compare);
-    compare->add_option("--peer-json", flags->peer_json,
-                        "Output of tests/bench/peers/llama_bench.py")
+    compare
+        ->add_option("--peer-json", flags->peer_json, "Output of tests/bench/peers/llama_bench.py")
         ->required();
 }
 

@@ -22,8 +22,10 @@ HarnessConfig checked(const std::string& file) {
 
 ExitCode check(const CliContext& context, const std::string& file) {
     checked(file);
-    if (context.json) print_json({{"status", "ok"}, {"file", file}});
-    else fmt::print("{}: ok\n", file);
+    if (context.json)
+        print_json({{"status", "ok"}, {"file", file}});
+    else
+        fmt::print("{}: ok\n", file);
     return ExitCode::done;
 }
 
@@ -33,7 +35,8 @@ void add_config_command(CLI::App& root, CliContext& context) {
     CLI::App* app = root.add_subcommand("config", "Configuration files: check, show, schema");
     app->require_subcommand(1);
     auto file = std::make_shared<std::string>();
-    CLI::App* check_app = app->add_subcommand("check", "Check every key; errors name line and column");
+    CLI::App* check_app =
+        app->add_subcommand("check", "Check every key; errors name line and column");
     check_app->add_option("file", *file, "YAML file")->required();
     on_command(*check_app, context, [&context, file] { return check(context, *file); });
     CLI::App* show = app->add_subcommand("show", "The configuration with all defaults filled in");

@@ -20,8 +20,8 @@ boost::json::array models_found() {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(model_cache(), error)) {
         if (entry.path().extension() != ".gguf") continue;
-        models.push_back(boost::json::object{{"path", entry.path().string()},
-                                             {"bytes", entry.file_size()}});
+        models.push_back(
+            boost::json::object{{"path", entry.path().string()}, {"bytes", entry.file_size()}});
     }
     return models;
 }
@@ -37,29 +37,30 @@ ExitCode doctor(const CliContext& context) {
 
     boost::json::array layers;
     for (const sandbox::ProbeLine& line : probe.lines) {
-        layers.push_back(boost::json::object{{"layer", line.layer}, {"ok", line.ok},
-                                             {"detail", line.detail}, {"remedy", line.remedy}});
+        layers.push_back(boost::json::object{{"layer", line.layer},
+                                             {"ok", line.ok},
+                                             {"detail", line.detail},
+                                             {"remedy", line.remedy}});
         if (context.json) continue;
         fmt::print("{} {:<22} {}\n", line.ok ? "ok  " : "FAIL", line.layer, line.detail);
         if (!line.ok && !line.remedy.empty()) fmt::print("     {:<22} {}\n", "", line.remedy);
     }
     if (context.json) {
         print_json(
-            {{"sandbox", boost::json::object{{"level", sandbox::to_string(probe.level)},
-                                             {"layers", layers}}},
+            {{"sandbox",
+              boost::json::object{{"level", sandbox::to_string(probe.level)}, {"layers", layers}}},
              {"engine",
               boost::json::object{
                   {"isa", isa},
                   {"roof", boost::json::object{{"read_gb_per_s", roof.read_gb_per_s},
-                                               {"fma_f32_gflop_per_s",
-                                                roof.fma_f32_gflop_per_s},
+                                               {"fma_f32_gflop_per_s", roof.fma_f32_gflop_per_s},
                                                {"threads", roof.threads}}}}},
              {"devices", boost::json::array{}},
              {"models", models}});
     } else {
         fmt::print("sandbox level: {}\n", sandbox::to_string(probe.level));
-        fmt::print("engine: {}, {} threads, {:.1f} GB/s read, {:.0f} GFLOP/s f32\n",
-                   isa, roof.threads, roof.read_gb_per_s, roof.fma_f32_gflop_per_s);
+        fmt::print("engine: {}, {} threads, {:.1f} GB/s read, {:.0f} GFLOP/s f32\n", isa,
+                   roof.threads, roof.read_gb_per_s, roof.fma_f32_gflop_per_s);
         for (const auto& item : models) {
             fmt::print("model: {}\n", std::string(item.at("path").as_string()));
         }

@@ -21,16 +21,19 @@ std::string time_text(std::int64_t ms) {
 ExitCode list_runs(const CliContext& context) {
     const auto directories = run_directories(context.run_root);
     if (!context.json) {
-        fmt::print("{:<28} {:<12} {:<20} {:<12} {:>6} {:>9}\n", "run", "harness", "started", "status",
-                   "steps", "tokens");
+        fmt::print("{:<28} {:<12} {:<20} {:<12} {:>6} {:>9}\n", "run", "harness", "started",
+                   "status", "steps", "tokens");
     }
     for (const auto& directory : directories) {
         const std::string name = directory.filename().string();
         try {
             const store::StoredRun run = store::Reader(directory).run();
             if (context.json) {
-                print_json({{"run", name}, {"harness", run.harness}, {"started", run.began_ms},
-                            {"status", run.status}, {"steps", run.n_steps},
+                print_json({{"run", name},
+                            {"harness", run.harness},
+                            {"started", run.began_ms},
+                            {"status", run.status},
+                            {"steps", run.n_steps},
                             {"tokens", run.n_tokens}});
             } else {
                 fmt::print("{:<28} {:<12} {:<20} {:<12} {:>6} {:>9}\n", name, run.harness,
@@ -53,11 +56,11 @@ ExitCode list_runs(const CliContext& context) {
 boost::json::object step_json(const store::StoredStep& step) {
     boost::json::array calls;
     for (const store::StoredToolCall& call : step.calls) {
-        calls.push_back(boost::json::object{
-            {"name", model::to_valid_utf8(call.call.name)},
-            {"arguments", model::to_valid_utf8(call.call.arguments)},
-            {"status", call.status},
-            {"shown", model::to_valid_utf8(call.shown)}});
+        calls.push_back(
+            boost::json::object{{"name", model::to_valid_utf8(call.call.name)},
+                                {"arguments", model::to_valid_utf8(call.call.arguments)},
+                                {"status", call.status},
+                                {"shown", model::to_valid_utf8(call.shown)}});
     }
     boost::json::array said;
     for (const std::string& text : step.record.said) said.emplace_back(model::to_valid_utf8(text));
@@ -70,7 +73,8 @@ boost::json::object step_json(const store::StoredStep& step) {
 }
 
 void print_step(const store::StoredStep& step) {
-    for (const std::string& text : step.record.said) fmt::print("  user> {}\n", model::to_valid_utf8(text));
+    for (const std::string& text : step.record.said)
+        fmt::print("  user> {}\n", model::to_valid_utf8(text));
     fmt::print("  model[{}, {} tokens, {}]> {}\n", step.record.sequence,
                step.record.reply.tokens.size(), agent::to_string(step.record.reply.finish),
                model::to_valid_utf8(step.record.text));
@@ -110,9 +114,12 @@ ExitCode show_run(const CliContext& context, const std::string& name, bool verif
     }
     const std::string problem = verify ? reader.verify() : std::string();
     if (context.json) {
-        boost::json::object last{{"run", directory.filename().string()}, {"harness", run.harness},
-                                 {"status", run.status}, {"started", run.began_ms},
-                                 {"steps", run.n_steps}, {"tokens", run.n_tokens}};
+        boost::json::object last{{"run", directory.filename().string()},
+                                 {"harness", run.harness},
+                                 {"status", run.status},
+                                 {"started", run.began_ms},
+                                 {"steps", run.n_steps},
+                                 {"tokens", run.n_tokens}};
         if (verify) last["verify"] = problem.empty() ? "ok" : problem;
         print_json(last);
     } else if (verify) {
@@ -135,7 +142,8 @@ void add_log_command(CLI::App& root, CliContext& context) {
     };
     auto options = std::make_shared<Options>();
     CLI::App* show = log->add_subcommand("show", "One run: trajectories, steps, calls");
-    show->add_option("run", options->run, "Run: directory, name or unique prefix (default: newest)");
+    show->add_option("run", options->run,
+                     "Run: directory, name or unique prefix (default: newest)");
     show->add_flag("--last", options->last, "The newest run");
     show->add_flag("--verify", options->verify, "Check the file, all token hashes and blobs");
     on_command(*show, context, [&context, options] {

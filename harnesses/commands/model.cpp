@@ -16,11 +16,12 @@ namespace skein::harnesses {
 namespace {
 
 ExitCode fetch(const CliContext& context) {
-    const std::filesystem::path path = fetch_default_model([&](const std::string& line) {
-        fmt::print(stderr, "{}\n", line);
-    });
-    if (context.json) print_json({{"model", path.string()}, {"sha256", kDefaultModelSha256}});
-    else fmt::print("{}\n", path.string());
+    const std::filesystem::path path =
+        fetch_default_model([&](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+    if (context.json)
+        print_json({{"model", path.string()}, {"sha256", kDefaultModelSha256}});
+    else
+        fmt::print("{}\n", path.string());
     return ExitCode::done;
 }
 
@@ -30,11 +31,17 @@ ExitCode inspect(const CliContext& context, const std::string& path) {
     boost::json::object metadata;
     for (const auto& [key, value] : file->describe()) metadata[key] = value;
     if (context.json) {
-        print_json({{"path", file->path().string()}, {"format", file->format()},
-                    {"architecture", config.architecture}, {"layers", config.n_layers()},
-                    {"dim", config.dim}, {"heads", config.n_heads}, {"kv_heads", config.n_kv_heads},
-                    {"vocab_size", config.vocab_size}, {"max_context", config.max_context},
-                    {"tensors", file->tensors().size()}, {"bytes", file->total_bytes()},
+        print_json({{"path", file->path().string()},
+                    {"format", file->format()},
+                    {"architecture", config.architecture},
+                    {"layers", config.n_layers()},
+                    {"dim", config.dim},
+                    {"heads", config.n_heads},
+                    {"kv_heads", config.n_kv_heads},
+                    {"vocab_size", config.vocab_size},
+                    {"max_context", config.max_context},
+                    {"tensors", file->tensors().size()},
+                    {"bytes", file->total_bytes()},
                     {"metadata", metadata}});
         return ExitCode::done;
     }

@@ -52,8 +52,11 @@ std::size_t view(const store::Reader& reader, const store::StoredTrajectory& tra
             double logprob = 0;
             for (const float value : step.record.reply.logprobs) logprob += value;
             print_json({{"trajectory", trajectory.record.uid.hex()},
-                        {"step", step.record.sequence}, {"prompt", prompt}, {"reply", reply},
-                        {"logprob", logprob}, {"tokens", step.record.reply.tokens.size()}});
+                        {"step", step.record.sequence},
+                        {"prompt", prompt},
+                        {"reply", reply},
+                        {"logprob", logprob},
+                        {"tokens", step.record.reply.tokens.size()}});
         } else {
             fmt::print("{}{}{}", prompt, reply, text_of(tokenizer, step.record.closing));
         }
@@ -87,7 +90,8 @@ ExitCode replay(const CliContext& context, const ReplayFlags& flags) {
         if (context.json) {
             print_json({{"trajectory", trajectory.record.uid.hex()},
                         {"task", trajectory.record.task},
-                        {"status", store::to_string(report.status)}, {"steps", report.steps},
+                        {"status", store::to_string(report.status)},
+                        {"steps", report.steps},
                         {"tokens", report.tokens}});
         } else {
             fmt::print("{} {:<12} {:>5} steps {:>7} tokens  {}\n",
@@ -100,8 +104,10 @@ ExitCode replay(const CliContext& context, const ReplayFlags& flags) {
         }
     }
     if (context.json) {
-        boost::json::object last{{"mode", flags.mode}, {"status", store::to_string(status)},
-                                 {"steps", steps}, {"first_divergence", nullptr}};
+        boost::json::object last{{"mode", flags.mode},
+                                 {"status", store::to_string(status)},
+                                 {"steps", steps},
+                                 {"first_divergence", nullptr}};
         if (!first.empty()) last["first_divergence"] = first;
         print_json(last);
     } else if (flags.mode == "playback") {
@@ -119,9 +125,10 @@ void add_replay_command(CLI::App& root, CliContext& context) {
     auto flags = std::make_shared<ReplayFlags>();
     app->add_option("run", flags->run, "Run: directory, name or unique prefix (default: newest)");
     app->add_flag("--last", flags->last, "The newest run");
-    app->add_option("--mode", flags->mode,
-                    "view: decode the stored ids; playback: recorded tokens and results through the "
-                    "real loop, compared token for token")
+    app->add_option(
+           "--mode", flags->mode,
+           "view: decode the stored ids; playback: recorded tokens and results through the "
+           "real loop, compared token for token")
         ->check(CLI::IsMember({"view", "playback"}))
         ->capture_default_str();
     app->add_option("--model", flags->model, "Model file, when it is no longer where it was");

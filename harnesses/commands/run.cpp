@@ -72,8 +72,9 @@ ExitCode run(const CliContext& context, const RunFlags& flags) {
     }
     apply(flags, config);
     if (!config.kernel_opt && config.task.empty()) {
-        throw UsageError("there is nothing to do: give a prompt, or a file with `task` or "
-                         "`kernel_opt`");
+        throw UsageError(
+            "there is nothing to do: give a prompt, or a file with `task` or "
+            "`kernel_opt`");
     }
     return start_run(context, std::move(config));
 }
@@ -93,8 +94,8 @@ void add_run_command(CLI::App& root, CliContext& context) {
     app->add_option("--evaluations", flags->evaluations, "Evaluations a task and arm");
     app->add_option("--seed", flags->seed, "Seed of search and sampling");
     app->add_option("--time", flags->time_seconds, "Time for the whole run, in seconds")
-        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{
-            {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));
+        ->transform(CLI::AsNumberWithUnit(
+            std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));
     on_command(*app, context, [&context, flags] { return run(context, *flags); });
 }
 
@@ -102,9 +103,8 @@ void add_resume_command(CLI::App& root, CliContext& context) {
     CLI::App* app = root.add_subcommand("resume", "Continue a run that was interrupted or killed");
     auto name = std::make_shared<std::string>();
     app->add_option("run", *name, "Run: directory, name or unique prefix (default: newest)");
-    on_command(*app, context, [&context, name] {
-        return resume_run(context, find_run(context.run_root, *name));
-    });
+    on_command(*app, context,
+               [&context, name] { return resume_run(context, find_run(context.run_root, *name)); });
 }
 
 }  // namespace skein::harnesses

@@ -23,8 +23,11 @@ ExitCode list_tasks(const CliContext& context) {
     for (const KernelTask& task : load_tasks(tasks_root())) {
         const KernelGenerator* generator = find_generator(task.id);
         if (context.json) {
-            print_json({{"id", task.id}, {"version", task.version}, {"title", task.title},
-                        {"control", task.control}, {"points", points_of(generator)}});
+            print_json({{"id", task.id},
+                        {"version", task.version},
+                        {"title", task.title},
+                        {"control", task.control},
+                        {"points", points_of(generator)}});
         } else {
             fmt::print("{:<11} v{} {:<8} up to {:>6.0f} points  {}\n", task.id, task.version,
                        task.control ? "control" : "", points_of(generator), task.title);
@@ -37,8 +40,12 @@ ExitCode show_task(const CliContext& context, const std::string& id) {
     const KernelTask task = find_task(id);
     const KernelGenerator* generator = find_generator(id);
     if (context.json) {
-        print_json({{"id", task.id}, {"version", task.version}, {"title", task.title},
-                    {"flops", task.flops}, {"bytes", task.bytes}, {"anchor", task.anchor_sha256},
+        print_json({{"id", task.id},
+                    {"version", task.version},
+                    {"title", task.title},
+                    {"flops", task.flops},
+                    {"bytes", task.bytes},
+                    {"anchor", task.anchor_sha256},
                     {"directory", task.directory.string()}});
         return ExitCode::done;
     }
@@ -63,7 +70,8 @@ ExitCode check(const CliContext& context, const std::vector<std::string>& ids, b
         }
     });
     if (context.json) {
-        print_json({{"tasks", report.tasks}, {"adversaries", report.adversaries},
+        print_json({{"tasks", report.tasks},
+                    {"adversaries", report.adversaries},
                     {"wrong_verdicts", report.wrong_verdicts},
                     {"admission_failures", report.admission_failures}});
     } else {

@@ -48,9 +48,8 @@ boost::asio::awaitable<agent::Usage> edit_kernel(KernelSession& session, Optimis
     registry.add(tools::make_write_file_tool(workspace));
     registry.add(tools::make_edit_file_tool(workspace));
     registry.add(tools::make_list_dir_tool(workspace));
-    registry.add(make_kernel_try_file_tool(session, workspace,
-                                           std::string(to_string(options.proposer)),
-                                           options.evaluations));
+    registry.add(make_kernel_try_file_tool(
+        session, workspace, std::string(to_string(options.proposer)), options.evaluations));
     registry.add(make_kernel_submit_tool(session, submitted));
     agent::AgentConfig config;
     config.name = "kernel_editor";
@@ -73,8 +72,7 @@ boost::asio::awaitable<agent::Usage> edit_kernel(KernelSession& session, Optimis
             co_return result.usage;
         }
         if (submitted) {
-            const agent::RunResult result =
-                agent.finish(agent::ExitStatus::finished, "submitted");
+            const agent::RunResult result = agent.finish(agent::ExitStatus::finished, "submitted");
             co_return result.usage;
         }
     }

@@ -15,11 +15,16 @@ constexpr std::string_view kVerifier = "kernel-grader/1";
 
 std::string_view stage_name(Stage stage) {
     switch (stage) {
-        case Stage::compile: return "compile";
-        case Stage::small: return "small";
-        case Stage::full: return "full";
-        case Stage::time: return "time";
-        case Stage::final: return "final";
+        case Stage::compile:
+            return "compile";
+        case Stage::small:
+            return "small";
+        case Stage::full:
+            return "full";
+        case Stage::time:
+            return "time";
+        case Stage::final:
+            return "final";
     }
     return "time";
 }
@@ -43,10 +48,14 @@ std::string key_of(const Evaluation& e) {
 
 std::string_view to_string(Arm arm) {
     switch (arm) {
-        case Arm::main: return "main";
-        case Arm::random: return "random";
-        case Arm::flags: return "flags";
-        case Arm::final: return "final";
+        case Arm::main:
+            return "main";
+        case Arm::random:
+            return "random";
+        case Arm::flags:
+            return "flags";
+        case Arm::final:
+            return "final";
     }
     return "main";
 }

@@ -67,7 +67,7 @@ int recorded_stop(const KernelRunRecord& record, const std::string& task) {
 
 std::string short_form(const Evaluation& e) {
     return e.verdict.timed() ? fmt::format("{} {:.2f} x", e.proposer, e.verdict.speedup)
-                          : fmt::format("{} {}", e.proposer, to_string(e.verdict.status));
+                             : fmt::format("{} {}", e.proposer, to_string(e.verdict.status));
 }
 
 /// One task with its replay parts, when the record has a trajectory for it.
@@ -92,8 +92,7 @@ TaskModel model_side(const KernelRunOptions& options, const KernelRunRecord& rec
         parts.state = std::make_unique<store::ReplayState>(store::ReplayState::for_resume(steps));
         parts.model = std::make_unique<store::ReplayModel>(
             *parts.state, parts.side.model->tokenizer(), trajectory.record, parts.side.model);
-        parts.recorder =
-            std::make_unique<store::ReplayRecorder>(*parts.state, trajectory, &writer);
+        parts.recorder = std::make_unique<store::ReplayRecorder>(*parts.state, trajectory, &writer);
         parts.side.model = parts.model.get();
         parts.side.recorder = parts.recorder.get();
         break;
@@ -119,10 +118,12 @@ awaitable<TaskResult> run_task(const Context& context, const KernelTask& task, s
     const KernelGenerator* generator = find_generator(task.id);
     const agent::Uid episode =
         episode_of(context.record, task, options.optimise.proposer, context.writer);
-    context.writer.record_task(task.id, task.version,
-                               boost::json::serialize(boost::json::object{
-                                   {"id", task.id}, {"version", task.version},
-                                   {"title", task.title}, {"anchor", task.anchor_sha256}}));
+    context.writer.record_task(
+        task.id, task.version,
+        boost::json::serialize(boost::json::object{{"id", task.id},
+                                                   {"version", task.version},
+                                                   {"title", task.title},
+                                                   {"anchor", task.anchor_sha256}}));
 
     KernelProgress shown;
     shown.task = task.id;
@@ -148,16 +149,16 @@ awaitable<TaskResult> run_task(const Context& context, const KernelTask& task, s
     const auto factory = [&]() { return make_grader(task, context.sandbox, options.grader); };
     KernelSession session(task, generator, factory, context.journal, episode, on_evaluation);
 
-    TaskModel parts = model_side(options, context.record, task, context.writer, context.sandbox,
-                                 context.events);
+    TaskModel parts =
+        model_side(options, context.record, task, context.writer, context.sandbox, context.events);
     const int stop_at = recorded_stop(context.record, task.id);
     const auto out_of_time = [&]() {
         const int done = session.count(Arm::main);
         if (stop_at >= 0) return done >= stop_at;
         if (context.journal.has_recorded(task.id) || !context.clock.out()) return false;
-        context.writer.record_event(std::nullopt, "stopped_by_time",
-                                    boost::json::serialize(boost::json::object{
-                                        {"task", task.id}, {"evaluations", done}}));
+        context.writer.record_event(
+            std::nullopt, "stopped_by_time",
+            boost::json::serialize(boost::json::object{{"task", task.id}, {"evaluations", done}}));
         return true;
     };
     OptimiseOptions mine = options.optimise;
@@ -166,8 +167,8 @@ awaitable<TaskResult> run_task(const Context& context, const KernelTask& task, s
     auto running = optimise(session, mine, parts.side, out_of_time);
     TaskResult result = co_await std::move(running);
     if (parts.state && parts.state->difference()) {
-        throw store::Divergence("the run cannot be continued, its replay differs: " + task.id + ", " +
-                                *parts.state->difference());
+        throw store::Divergence("the run cannot be continued, its replay differs: " + task.id +
+                                ", " + *parts.state->difference());
     }
     context.writer.finish_episode(episode, to_string(result.winner.status),
                                   result.stopped_by_time ? "time" : "evaluations");

@@ -17,7 +17,7 @@ struct KernelRunOptions {
     std::vector<KernelTask> tasks;
     OptimiseOptions optimise;
     GraderOptions grader;
-    std::chrono::milliseconds time{0};   ///< for all tasks together; 0: no limit
+    std::chrono::milliseconds time{0};  ///< for all tasks together; 0: no limit
     std::filesystem::path run_directory;
     /// Makes the model of a task; null for proposers without one. Called once a task.
     std::function<agent::LanguageModel*(const KernelTask&)> model;
@@ -25,7 +25,7 @@ struct KernelRunOptions {
 
 /// Live figures for a screen.
 struct KernelProgress {
-    std::string task, phase;      ///< phase: "prepare", "search", "final"
+    std::string task, phase;  ///< phase: "prepare", "search", "final"
     std::size_t task_index = 0, n_tasks = 0;
     int evaluations = 0, of = 0;  ///< of the main arm
     std::string last;             ///< the last evaluation in a few words
@@ -49,8 +49,8 @@ struct KernelRunRecord {
 };
 
 /// Runs all tasks, or continues them: recorded verdicts and replies are replayed, then it goes on.
-/// Throws: store::Divergence when the replayed part differs from the record, std::runtime_error when
-/// grading or the engine fails.
+/// Throws: store::Divergence when the replayed part differs from the record, std::runtime_error
+/// when grading or the engine fails.
 boost::asio::awaitable<KernelRunResult> run_kernel_tasks(
     KernelRunOptions options, agent::store::Writer& writer, KernelRunRecord record,
     sandbox::Sandbox& sandbox, agent::EventSink events,

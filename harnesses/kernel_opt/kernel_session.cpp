@@ -58,10 +58,11 @@ boost::asio::awaitable<Evaluation> KernelSession::grade(Evaluation evaluation,
         evaluation.verdict = *known;
     } else {
         // The same program graded for the other arm at the same stage is not graded twice.
-        const auto same = std::find_if(evaluations_.begin(), evaluations_.end(), [&](const auto& e) {
-            return e.source_hash == evaluation.source_hash && e.flags == evaluation.flags &&
-                   e.stage == evaluation.stage && e.arm != Arm::final;
-        });
+        const auto same =
+            std::find_if(evaluations_.begin(), evaluations_.end(), [&](const auto& e) {
+                return e.source_hash == evaluation.source_hash && e.flags == evaluation.flags &&
+                       e.stage == evaluation.stage && e.arm != Arm::final;
+            });
         if (same != evaluations_.end() && evaluation.arm != Arm::final) {
             evaluation.verdict = same->verdict;
         } else {

@@ -1,6 +1,6 @@
 #pragma once
-// The optimisation of one kernel task as a shared state: what was tried, what is best, what is left.
-// Proposers, tools and the report all look at this; only `evaluate` changes it.
+// The optimisation of one kernel task as a shared state: what was tried, what is best, what is
+// left. Proposers, tools and the report all look at this; only `evaluate` changes it.
 
 #include <boost/asio/awaitable.hpp>
 #include <exception>

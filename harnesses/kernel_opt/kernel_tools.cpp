@@ -10,12 +10,13 @@ namespace skein::harnesses {
 namespace {
 
 boost::json::object no_arguments() {
-    return {{"type", "object"},
-            {"properties", boost::json::object{}},
-            {"additionalProperties", false}};
+    return {
+        {"type", "object"}, {"properties", boost::json::object{}}, {"additionalProperties", false}};
 }
 
-const Evaluation* best_so_far(const KernelSession& session) { return session.best(Arm::main); }
+const Evaluation* best_so_far(const KernelSession& session) {
+    return session.best(Arm::main);
+}
 
 tools::ToolResult result_of(const Evaluation& evaluation) {
     tools::ToolResult result;
@@ -43,8 +44,8 @@ boost::asio::awaitable<tools::ToolResult> graded(KernelSession& session,
 class MovesTool : public tools::Tool {
   public:
     MovesTool(KernelSession& session, const Offer& offer) : session_(session), offer_(offer) {
-        spec_ = {"kernel_moves", "List the legal changes of the best kernel so far.", no_arguments(),
-                 tools::Effect::pure};
+        spec_ = {"kernel_moves", "List the legal changes of the best kernel so far.",
+                 no_arguments(), tools::Effect::pure};
     }
     const tools::ToolSpec& spec() const override { return spec_; }
 
@@ -53,7 +54,8 @@ class MovesTool : public tools::Tool {
         tools::ToolResult result;
         result.text = "best so far: " + describe(generator, offer_.from) + "\n";
         for (const Move& move : offer_.moves) {
-            const auto& dimension = generator.dimensions()[static_cast<std::size_t>(move.dimension)];
+            const auto& dimension =
+                generator.dimensions()[static_cast<std::size_t>(move.dimension)];
             result.text += move_name(generator, move) + ": " + dimension.help + "\n";
         }
         co_return result;
@@ -68,13 +70,14 @@ class MovesTool : public tools::Tool {
 class TryMoveTool : public tools::Tool {
   public:
     TryMoveTool(KernelSession& session, const Offer& offer) : session_(session), offer_(offer) {
-        spec_ = {"kernel_try", "Apply one move to the best kernel, check and time the result.",
-                 {{"type", "object"},
-                  {"properties",
-                   {{"move", {{"type", "string"}, {"description", "dimension=value"}}}}},
-                  {"required", {"move"}},
-                  {"additionalProperties", false}},
-                 tools::Effect::idempotent_write};
+        spec_ = {
+            "kernel_try",
+            "Apply one move to the best kernel, check and time the result.",
+            {{"type", "object"},
+             {"properties", {{"move", {{"type", "string"}, {"description", "dimension=value"}}}}},
+             {"required", {"move"}},
+             {"additionalProperties", false}},
+            tools::Effect::idempotent_write};
     }
     const tools::ToolSpec& spec() const override { return spec_; }
 
@@ -120,7 +123,8 @@ class TryFileTool : public tools::Tool {
                                    {"description", "compiler flags to add"},
                                    {"items", {{"type", "string"}, {"enum", flags}}}};
         }
-        spec_ = {"kernel_try", "Build a kernel file, check it against the oracle and time it.",
+        spec_ = {"kernel_try",
+                 "Build a kernel file, check it against the oracle and time it.",
                  {{"type", "object"},
                   {"properties", properties},
                   {"required", {"path"}},
@@ -133,8 +137,8 @@ class TryFileTool : public tools::Tool {
         tools::ToolResult result;
         if (session_.count(Arm::main) >= max_evaluations_) {
             result.status = tools::ToolStatus::failed;
-            result.text = fmt::format("all {} evaluations are used; call kernel_submit",
-                                      max_evaluations_);
+            result.text =
+                fmt::format("all {} evaluations are used; call kernel_submit", max_evaluations_);
             co_return result;
         }
         Candidate candidate;
@@ -220,7 +224,8 @@ Offer offer_moves(const KernelSession& session, std::size_t limit, SearchRng& rn
 tools::ToolSpec try_spec(const KernelGenerator& generator, const std::vector<Move>& moves) {
     boost::json::array names;
     for (const Move& move : moves) names.emplace_back(move_name(generator, move));
-    return {"kernel_try", "Apply one move to the best kernel, check and time the result.",
+    return {"kernel_try",
+            "Apply one move to the best kernel, check and time the result.",
             {{"type", "object"},
              {"properties", {{"move", {{"type", "string"}, {"enum", names}}}}},
              {"required", {"move"}},

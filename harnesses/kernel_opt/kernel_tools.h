@@ -24,12 +24,14 @@ Offer offer_moves(const KernelSession& session, std::size_t limit, SearchRng& rn
 /// The schema of a `kernel_try` call that can only name one of these moves.
 tools::ToolSpec try_spec(const KernelGenerator& generator, const std::vector<Move>& moves);
 
-/// `kernel_moves`, `kernel_try` (a move) and `kernel_submit` for the move space. `offer` is what the
-/// last kernel_moves answer, or the harness, put on the table. Lifetime: both must outlive the tools.
+/// `kernel_moves`, `kernel_try` (a move) and `kernel_submit` for the move space. `offer` is what
+/// the last kernel_moves answer, or the harness, put on the table. Lifetime: both must outlive the
+/// tools.
 std::unique_ptr<tools::Tool> make_kernel_moves_tool(KernelSession& session, const Offer& offer);
 std::unique_ptr<tools::Tool> make_kernel_try_move_tool(KernelSession& session, const Offer& offer);
 
-/// `kernel_try` for a source file of the workspace, for models that edit code. `proposer` is recorded.
+/// `kernel_try` for a source file of the workspace, for models that edit code. `proposer` is
+/// recorded.
 std::unique_ptr<tools::Tool> make_kernel_try_file_tool(KernelSession& session,
                                                        const tools::Workspace& workspace,
                                                        std::string proposer, int max_evaluations);

@@ -40,7 +40,7 @@ std::string MoveProposer::news() const {
         if (all[i].arm != Arm::main || all[i].proposer == "model") continue;
         text += describe(generator, all[i].configuration) + ": " +
                 (all[i].verdict.timed() ? fmt::format("{:.2f} x", all[i].verdict.speedup)
-                                     : std::string(to_string(all[i].verdict.status))) +
+                                        : std::string(to_string(all[i].verdict.status))) +
                 "\n";
     }
     return text;
@@ -54,8 +54,9 @@ boost::asio::awaitable<void> MoveProposer::propose() {
     }
     const KernelGenerator& generator = *session_.generator();
     const std::string tried = news();
-    std::string text = fmt::format("{}{}Best: {}\nLegal moves:", tried.empty() ? "" : "Tried since:\n",
-                                   tried, describe(generator, offer_.from));
+    std::string text =
+        fmt::format("{}{}Best: {}\nLegal moves:", tried.empty() ? "" : "Tried since:\n", tried,
+                    describe(generator, offer_.from));
     for (const Move& move : offer_.moves) {
         text += ' ';
         text += move_name(generator, move);

@@ -202,9 +202,12 @@ awaitable<void> decide(KernelSession& session, const OptimiseOptions& options, T
 void count_proposers(const KernelSession& session, TaskResult& result) {
     for (const Evaluation& e : session.evaluations()) {
         if (e.arm != Arm::main) continue;
-        if (e.proposer == "search") ++result.by_search;
-        else if (e.proposer == "random") ++result.by_random;
-        else ++result.by_model;
+        if (e.proposer == "search")
+            ++result.by_search;
+        else if (e.proposer == "random")
+            ++result.by_random;
+        else
+            ++result.by_model;
     }
     result.evaluations = session.count(Arm::main);
     result.control_evaluations = session.count(Arm::random);

@@ -4,7 +4,8 @@
 // `moves`: rounds of candidates; the model chooses a fixed share of them among legal moves, the
 // search proposes the rest, and a uniform control arm gets exactly as many evaluations in the same
 // rounds, so that drift of the machine hits both arms alike.  `search` and `random` are the same
-// without a model; `edit` and `scripted` let a model edit the kernel's source through the file tools.
+// without a model; `edit` and `scripted` let a model edit the kernel's source through the file
+// tools.
 
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
@@ -25,10 +26,10 @@ std::optional<Proposer> parse_proposer(std::string_view name);
 
 struct OptimiseOptions {
     Proposer proposer = Proposer::moves;
-    int evaluations = 24;      ///< of the main arm, and of the control arm
-    double model_share = 0.25; ///< of the main arm's evaluations, for `moves`
+    int evaluations = 24;       ///< of the main arm, and of the control arm
+    double model_share = 0.25;  ///< of the main arm's evaluations, for `moves`
     bool random_control = true;
-    int round = 4;             ///< candidates of an arm between two looks at the results
+    int round = 4;  ///< candidates of an arm between two looks at the results
     int finalists = 3;
     std::size_t moves_shown = 24;
     std::uint64_t seed = 1;
@@ -42,11 +43,11 @@ struct OptimiseOptions {
 struct TaskResult {
     std::string id;
     bool control = false;
-    Verdict winner;             ///< final verdict of the winner, or of the anchor when nothing beat it
+    Verdict winner;  ///< final verdict of the winner, or of the anchor when nothing beat it
     std::string winner_source, winner_description, winner_proposer;
     std::vector<std::string> winner_flags;
-    bool improved = false;      ///< its interval lies above 1 and above the noise
-    double flags_only = 1;      ///< best speedup of the anchor's source with other flags
+    bool improved = false;                 ///< its interval lies above 1 and above the noise
+    double flags_only = 1;                 ///< best speedup of the anchor's source with other flags
     std::optional<double> random_control;  ///< best of the control arm, re-timed like the finalists
     double noise_low = 1, noise_high = 1;  ///< the anchor against itself
     int evaluations = 0, control_evaluations = 0;

@@ -12,11 +12,20 @@ std::string escape(std::string_view text) {
     std::string out;
     for (const char c : text) {
         switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            case '"': out += "&quot;"; break;
-            default: out += c;
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            default:
+                out += c;
         }
     }
     return out;
@@ -151,7 +160,8 @@ std::string curves_svg(const TaskResult& task) {
         }
     }
     std::string svg = fmt::format(
-        "<svg viewBox='0 0 640 230' role='img'><title>{}: best speedup so far against the number of "
+        "<svg viewBox='0 0 640 230' role='img'><title>{}: best speedup so far against the number "
+        "of "
         "evaluations</title>",
         escape(task.id));
     svg += axes(scale);
@@ -171,18 +181,18 @@ std::string curves_svg(const TaskResult& task) {
 }
 
 std::string table_text(const KernelRunResult& result) {
-    std::string text = fmt::format("{:<11} {:>8} {:>15} {:>9} {:>8} {:>7} {:>6} {:>6}  {}\n", "task",
-                                   "speedup", "95 % interval", "random", "flags", "limit", "model",
-                                   "search", "winner");
+    std::string text =
+        fmt::format("{:<11} {:>8} {:>15} {:>9} {:>8} {:>7} {:>6} {:>6}  {}\n", "task", "speedup",
+                    "95 % interval", "random", "flags", "limit", "model", "search", "winner");
     for (const TaskResult& r : result.tasks) {
-        text += fmt::format(
-            "{:<11} {:>7.2f}x {:>15} {:>9} {:>7.2f}x {:>6.0f}% {:>6} {:>6}  {}\n",
-            r.id + (r.control ? "*" : ""), r.winner.speedup,
-            fmt::format("{:.2f} - {:.2f}", r.winner.speedup_low, r.winner.speedup_high),
-            r.random_control ? fmt::format("{:.2f}x", *r.random_control) : "-", r.flags_only,
-            100 * r.winner.limit_fraction, r.by_model, r.by_search,
-            r.improved ? r.winner_proposer + ": " + r.winner_description
-                       : std::string("no gain beyond the noise"));
+        text +=
+            fmt::format("{:<11} {:>7.2f}x {:>15} {:>9} {:>7.2f}x {:>6.0f}% {:>6} {:>6}  {}\n",
+                        r.id + (r.control ? "*" : ""), r.winner.speedup,
+                        fmt::format("{:.2f} - {:.2f}", r.winner.speedup_low, r.winner.speedup_high),
+                        r.random_control ? fmt::format("{:.2f}x", *r.random_control) : "-",
+                        r.flags_only, 100 * r.winner.limit_fraction, r.by_model, r.by_search,
+                        r.improved ? r.winner_proposer + ": " + r.winner_description
+                                   : std::string("no gain beyond the noise"));
     }
     return text + fmt::format("geometric mean over the tasks that are no controls (*): {:.2f}x\n",
                               result.geomean_speedup);
@@ -196,14 +206,15 @@ std::string report_html(const KernelRunResult& result, const std::vector<std::st
     html += "</style><h1>Kernel optimisation</h1>\n";
     for (const std::string& line : about) html += "<p>" + escape(line) + "</p>\n";
     html += fmt::format(
-        "<p>Geometric mean over the tasks that are no controls: <strong>{:.2f} x</strong> against the "
-        "anchors at their own flags. Intervals are 95 %. “Random” is the best of a uniform control "
+        "<p>Geometric mean over the tasks that are no controls: <strong>{:.2f} x</strong> against "
+        "the anchors at their own flags. Intervals are 95 %. “Random” is the best of a uniform control "
         "arm with the same number of evaluations, timed again in the same way; “flags” is the "
         "anchor's source with other compiler flags.</p>\n",
         result.geomean_speedup);
-    html += "<table><tr><th>task</th><th></th><th class='n'>speedup</th><th class='n'>interval</th>"
-            "<th class='n'>random</th><th class='n'>flags</th><th class='n'>of the limit</th>"
-            "<th class='n'>evaluations</th><th>winner by</th></tr>\n";
+    html +=
+        "<table><tr><th>task</th><th></th><th class='n'>speedup</th><th class='n'>interval</th>"
+        "<th class='n'>random</th><th class='n'>flags</th><th class='n'>of the limit</th>"
+        "<th class='n'>evaluations</th><th>winner by</th></tr>\n";
     for (const TaskResult& task : result.tasks) html += summary_row(task);
     html += "</table>\n";
     for (const TaskResult& task : result.tasks) html += task_section(task);

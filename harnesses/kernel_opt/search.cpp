@@ -108,7 +108,9 @@ std::uint64_t SearchRng::bits() {
     return z ^ (z >> 31);
 }
 
-double SearchRng::uniform() { return static_cast<double>(bits() >> 11) * 0x1.0p-53; }
+double SearchRng::uniform() {
+    return static_cast<double>(bits() >> 11) * 0x1.0p-53;
+}
 
 double SearchRng::normal() {
     const double radius = std::sqrt(-2 * std::log(1 - uniform()));
@@ -122,7 +124,8 @@ std::size_t SearchRng::below(std::size_t n) {
 std::vector<Configuration> candidate_pool(const KernelGenerator& generator, std::size_t limit,
                                           SearchRng& rng) {
     double points = 1;
-    for (const Dimension& d : generator.dimensions()) points *= static_cast<double>(d.values.size());
+    for (const Dimension& d : generator.dimensions())
+        points *= static_cast<double>(d.values.size());
     std::vector<Configuration> pool;
     constexpr double kEnumerable = 200000;
     if (points <= kEnumerable) {

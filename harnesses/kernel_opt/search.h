@@ -32,15 +32,15 @@ struct Observation {
     double log_speedup = 0;  ///< of a failed candidate: see kFailedLogSpeedup
 };
 
-/// What a candidate that does not compile or is wrong counts as: a heavy loss, but not so heavy that
-/// one failure condemns every value it used.
+/// What a candidate that does not compile or is wrong counts as: a heavy loss, but not so heavy
+/// that one failure condemns every value it used.
 constexpr double kFailedLogSpeedup = -1.0;
 
 struct SearchOptions {
-    double prior_deviation = 0.8;    ///< of a weight, in log speedup
-    double noise_deviation = 0.25;   ///< interactions the linear model cannot see, and timing noise
-    double uniform_share = 0.15;     ///< of proposals drawn uniformly, against a misled surrogate
-    std::size_t pool = 4096;         ///< configurations considered for one proposal
+    double prior_deviation = 0.8;   ///< of a weight, in log speedup
+    double noise_deviation = 0.25;  ///< interactions the linear model cannot see, and timing noise
+    double uniform_share = 0.15;    ///< of proposals drawn uniformly, against a misled surrogate
+    std::size_t pool = 4096;        ///< configurations considered for one proposal
 };
 
 /// All legal configurations when there are at most `limit`, else a uniform sample of that size.
@@ -49,7 +49,8 @@ std::vector<Configuration> candidate_pool(const KernelGenerator& generator, std:
 
 /// A legal configuration not in `tried`, uniformly; nothing when the space is exhausted.
 std::optional<Configuration> propose_uniform(const KernelGenerator& generator,
-                                             const std::vector<Configuration>& tried, SearchRng& rng);
+                                             const std::vector<Configuration>& tried,
+                                             SearchRng& rng);
 
 /// A configuration not in `tried` by Thompson sampling; nothing when the space is exhausted.
 std::optional<Configuration> propose_thompson(const KernelGenerator& generator,

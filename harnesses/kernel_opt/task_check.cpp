@@ -58,9 +58,9 @@ awaitable<void> check_honest(const KernelTask& task, Grader& grader, const Check
     auto pending = grader.grade(std::move(candidate), Stage::time);
     const Verdict verdict = co_await std::move(pending);
     checker.admitted(task.id + ": " + name + " passes", verdict.ok(),
-                     verdict.ok() ? fmt::format("{:.2f} x", verdict.speedup)
-                                  : fmt::format("{}: {}", to_string(verdict.status),
-                                                verdict.message));
+                     verdict.ok()
+                         ? fmt::format("{:.2f} x", verdict.speedup)
+                         : fmt::format("{}: {}", to_string(verdict.status), verdict.message));
 }
 
 awaitable<void> check_task(const KernelTask& task, Grader& grader, bool with_adversaries,

@@ -116,8 +116,7 @@ TEST_SUITE("harnesses/cli") {
 
     TEST_CASE("cli: a bad YAML key is told with line, column and suggestion, code 2") {
         const TemporaryDirectory home;
-        const auto result =
-            skein_run(home, {"run", kernel_yaml(home, "  evalautions: 3\n")});
+        const auto result = skein_run(home, {"run", kernel_yaml(home, "  evalautions: 3\n")});
         CHECK(result.exit_code == 2);
         CHECK(has(result.err, "run.yaml:7:3"));
         CHECK(has(result.err, "evaluations"));
@@ -134,8 +133,8 @@ TEST_SUITE("harnesses/cli") {
 
     TEST_CASE("82 cli: without bwrap nothing is run and the remedy is told, code 6") {
         const TemporaryDirectory home;
-        const auto result = skein_behind(home, "mount --bind /dev/null /usr/bin/bwrap",
-                                         "run " + kernel_yaml(home));
+        const auto result =
+            skein_behind(home, "mount --bind /dev/null /usr/bin/bwrap", "run " + kernel_yaml(home));
         CHECK(result.exit_code == 6);
         CHECK(has(result.err, "bubblewrap"));
         CHECK_FALSE(has(result.out, "speedup"));
@@ -159,10 +158,10 @@ TEST_SUITE("harnesses/cli") {
         fs::create_directories(kept);
         const std::string small = (home / "small").string();
         // The store runs out of space in the middle; then it is copied to where there is some.
-        const std::string script =
-            "mount -t tmpfs -o size=640k tmpfs " + small + "; " + kSkein + " run " +
-            kernel_yaml(home) + " --evaluations 40 --run-dir " + small + "/run; code=$?; cp -r " +
-            small + "/run/. " + kept.string() + "; exit $code";
+        const std::string script = "mount -t tmpfs -o size=640k tmpfs " + small + "; " + kSkein +
+                                   " run " + kernel_yaml(home) + " --evaluations 40 --run-dir " +
+                                   small + "/run; code=$?; cp -r " + small + "/run/. " +
+                                   kept.string() + "; exit $code";
         const auto result =
             run_program({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script});
         CHECK(result.exit_code == 6);

@@ -52,8 +52,8 @@ TEST_SUITE("harnesses/edit") {
         }
         put_file(home / "edit.yaml", yaml);
         const auto run = home / "run";
-        const auto result = run_program({kSkein, "run", (home / "edit.yaml").string(), "--run-dir",
-                                         run.string(), "--json"});
+        const auto result = run_program(
+            {kSkein, "run", (home / "edit.yaml").string(), "--run-dir", run.string(), "--json"});
         CAPTURE(result.err);
         CAPTURE(result.out);
         REQUIRE(result.exit_code == 0);

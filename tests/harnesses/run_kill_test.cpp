@@ -75,13 +75,15 @@ TEST_SUITE("harnesses/run") {
         const auto run = home / "run";
         put_file(home / "small.yaml",
                  "version: 1\n"
-                 "models: {main: {path: \"" + model_path().string() + "\"}}\n"
-                 "agents: {kernel: {model: main, limits: {reply_tokens: 64}}}\n"
-                 "kernel_opt:\n"
-                 "  tasks: [sgemv, histogram]\n"
-                 "  proposer: moves\n"
-                 "  evaluations: 4\n"
-                 "  finalists: 1\n");
+                 "models: {main: {path: \"" +
+                     model_path().string() +
+                     "\"}}\n"
+                     "agents: {kernel: {model: main, limits: {reply_tokens: 64}}}\n"
+                     "kernel_opt:\n"
+                     "  tasks: [sgemv, histogram]\n"
+                     "  proposer: moves\n"
+                     "  evaluations: 4\n"
+                     "  finalists: 1\n");
         std::vector<std::string> command = {"run", (home / "small.yaml").string(), "--run-dir",
                                             run.string()};
         std::size_t before = 0;

@@ -23,10 +23,9 @@ struct ProgramResult {
 };
 
 /// `on_err_line` is called for every line on stderr as it comes, with the program's pid.
-inline ProgramResult run_program(const std::vector<std::string>& command,
-                                 const std::vector<std::string>& extra_environment = {},
-                                 const std::function<void(pid_t, const std::string&)>& on_err_line =
-                                     {}) {
+inline ProgramResult run_program(
+    const std::vector<std::string>& command, const std::vector<std::string>& extra_environment = {},
+    const std::function<void(pid_t, const std::string&)>& on_err_line = {}) {
     int out[2], err[2];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
         throw std::runtime_error("no pipes");

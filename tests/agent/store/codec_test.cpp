@@ -61,10 +61,14 @@ TEST_SUITE("agent/store/codec") {
     }
 
     TEST_CASE("codec: texts come back with every byte, empty ones too") {
-        const std::vector<std::string> texts = {"", std::string("a\0\xFF", 3), std::string(5000, 'x')};
+        const std::vector<std::string> texts = {"", std::string("a\0\xFF", 3),
+                                                std::string(5000, 'x')};
         CHECK(decode_strings(encode_strings(texts)) == texts);
         CHECK(decode_strings(encode_strings({})).empty());
-        CHECK_THROWS_AS(decode_strings(std::string("\0\x05" "ab", 4)), Error);
+        CHECK_THROWS_AS(decode_strings(std::string("\0\x05"
+                                                   "ab",
+                                                   4)),
+                        Error);
     }
 
     TEST_CASE("codec: SHA-256 is SHA-256") {

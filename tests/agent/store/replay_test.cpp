@@ -26,11 +26,11 @@ Uid stored_run(const std::filesystem::path& directory, FakeTools& fakes,
 }
 
 std::vector<ScriptedReply> two_calls_and_an_answer() {
-    return {{.text = "I try." + call_text("echo", R"({"text": "one"})") +
-                     call_text("nosuch", "{}")},
-            {.text = call_text("echo", "{broken")},
-            {.text = call_text("fail", "{}")},
-            {.text = "All done."}};
+    return {
+        {.text = "I try." + call_text("echo", R"({"text": "one"})") + call_text("nosuch", "{}")},
+        {.text = call_text("echo", "{broken")},
+        {.text = call_text("fail", "{}")},
+        {.text = "All done."}};
 }
 
 PlaybackReport play(const std::filesystem::path& directory) {
@@ -109,8 +109,9 @@ TEST_SUITE("agent/store/replay") {
             // As after kill -9: no end was stored.
             const auto db = open_database(directory.path() / "skein.db", OpenMode::write);
             db->exec("DELETE FROM step WHERE sequence>=2");
-            db->exec("DELETE FROM segment WHERE id NOT IN (SELECT delta_segment FROM step UNION "
-                     "SELECT reply_segment FROM step UNION SELECT closing_segment FROM step)");
+            db->exec(
+                "DELETE FROM segment WHERE id NOT IN (SELECT delta_segment FROM step UNION "
+                "SELECT reply_segment FROM step UNION SELECT closing_segment FROM step)");
             db->exec("UPDATE trajectory SET status='running',ended_ms=NULL");
         }
         const std::size_t calls_before = fakes.calls.size();

@@ -37,7 +37,8 @@ TEST_SUITE("agent/store/schema") {
         CHECK(db->execAndGet("PRAGMA journal_mode").getString() == "wal");
         CHECK(db->execAndGet("PRAGMA application_id").getInt() == kApplicationId);
         CHECK(db->execAndGet("SELECT count(*) FROM pragma_table_list WHERE schema='main' AND "
-                             "name NOT LIKE 'sqlite%' AND strict=0").getInt() == 0);
+                             "name NOT LIKE 'sqlite%' AND strict=0")
+                  .getInt() == 0);
         CHECK(db->execAndGet("PRAGMA synchronous").getInt() == 1);
     }
 

@@ -108,9 +108,10 @@ struct FakeProcess {
                      ? agent::store::Writer::open(directory)
                      : agent::store::Writer::create(directory, fake_run())),
           journal(*writer, agent::store::Reader(directory).events()),
-          session(task, &generator,
-                  [this, die_at] { return std::make_unique<FakeGrader>(graded, die_at); }, journal,
-                  agent::Uid::make()) {}
+          session(
+              task, &generator,
+              [this, die_at] { return std::make_unique<FakeGrader>(graded, die_at); }, journal,
+              agent::Uid::make()) {}
 
     harnesses::KernelTask task = fake_task();
     FakeGenerator generator;

@@ -43,7 +43,8 @@ TEST_SUITE("harnesses/kernel_opt/kernel_session") {
         CHECK(reader.blob(e.source_hash) == "cfg 1 1 1");
     }
 
-    TEST_CASE("session: a second process finds the verdicts of the first and grades nothing twice") {
+    TEST_CASE(
+        "session: a second process finds the verdicts of the first and grades nothing twice") {
         const TemporaryDirectory directory;
         {
             FakeProcess first(directory.path());

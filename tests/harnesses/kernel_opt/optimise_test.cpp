@@ -64,7 +64,8 @@ std::optional<TaskResult> in_process(const std::filesystem::path& directory, Pro
             store::ReplayState::for_resume(reader.steps(trajectory.record.uid)));
         model = std::make_unique<store::ReplayModel>(*state, *chooser.tokenizer, trajectory.record,
                                                      &chooser.model);
-        recorder = std::make_unique<store::ReplayRecorder>(*state, trajectory, process.writer.get());
+        recorder =
+            std::make_unique<store::ReplayRecorder>(*state, trajectory, process.writer.get());
         side.model = model.get();
         side.recorder = recorder.get();
     }
@@ -154,8 +155,8 @@ TEST_SUITE("harnesses/kernel_opt/optimise") {
         const TemporaryDirectory directory;
         FakeProcess process(directory.path());
         int asked = 0;
-        const TaskResult result = run_now(
-            optimise(process.session, options_for(Proposer::search), {}, [&] { return ++asked > 1; }));
+        const TaskResult result = run_now(optimise(process.session, options_for(Proposer::search),
+                                                   {}, [&] { return ++asked > 1; }));
         CHECK(result.stopped_by_time);
         CHECK(result.evaluations == 8);
         CHECK(result.control_evaluations == 8);

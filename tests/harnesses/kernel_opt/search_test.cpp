@@ -61,7 +61,8 @@ TEST_SUITE("harnesses/kernel_opt/search") {
         }
     }
 
-    TEST_CASE("search: the pool holds every legal point of a small space, a sample of a large one") {
+    TEST_CASE(
+        "search: the pool holds every legal point of a small space, a sample of a large one") {
         const FakeGenerator generator;
         SearchRng rng(1);
         const auto all = candidate_pool(generator, 10000, rng);
