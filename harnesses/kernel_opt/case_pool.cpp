@@ -69,7 +69,8 @@ std::vector<tools::HostBuffer> oracle_buffers(const ArmLayout& layout) {
 }  // namespace
 
 std::uint64_t derive_seed(std::uint64_t secret, std::string_view purpose, std::uint64_t index) {
-    const std::string hash = tools::sha256_hex(fmt::format("{:016x} {} {}", secret, purpose, index));
+    const std::string hash =
+        tools::sha256_hex(fmt::format("{:016x} {} {}", secret, purpose, index));
     return std::stoull(hash.substr(0, 16), nullptr, 16);
 }
 
@@ -89,8 +90,8 @@ CasePool::CasePool(const KernelTask& task, const ArmLayout& layout, tools::Sandb
     request.language_standard = task.language_standard;
     const tools::BuildResult built = builder.build(request);
     if (!built.ok) {
-        throw std::runtime_error(fmt::format("task {}: the oracle does not build:\n{}", task.id,
-                                             built.diagnostics));
+        throw std::runtime_error(
+            fmt::format("task {}: the oracle does not build:\n{}", task.id, built.diagnostics));
     }
     tools::KernelHostOptions options;
     options.program = host_program;
@@ -112,8 +113,8 @@ std::vector<OutputRule> CasePool::rules(const KernelCase& kernel_case) const {
 void CasePool::call(const KernelCase& kernel_case, std::int64_t operation, std::uint64_t seed) {
     const std::span<std::byte> name = host_->buffer(0);
     if (kernel_case.distribution.size() + 1 > kDistributionBytes) {
-        throw std::runtime_error(fmt::format("case {}: the distribution's name is too long",
-                                             kernel_case.name));
+        throw std::runtime_error(
+            fmt::format("case {}: the distribution's name is too long", kernel_case.name));
     }
     std::memcpy(name.data(), kernel_case.distribution.c_str(), kernel_case.distribution.size() + 1);
     tools::HostCall request;
@@ -231,9 +232,9 @@ void CasePool::measure_noise(const KernelCase& kernel_case, InputSet& set, Kerne
         set.allowed = std::max(set.allowed, rounding);
     }
     if (set.noise > (tolerance.exact ? 0 : kSaneNoise)) {
-        throw std::runtime_error(fmt::format(
-            "task {}, case {}: the anchor is {} off its own oracle", task_->id, kernel_case.name,
-            set.noise));
+        throw std::runtime_error(
+            fmt::format("task {}, case {}: the anchor is {} off its own oracle", task_->id,
+                        kernel_case.name, set.noise));
     }
     if (!tolerance.exact) set.allowed = std::max(set.allowed, tolerance.noise_factor * set.noise);
 }

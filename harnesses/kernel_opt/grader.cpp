@@ -1,30 +1,31 @@
 // The grader as the harness sees it: a client of the program `skein-grader`.
 //
-// Four parties, none in the same process: the harness (model, search, tools), the grader, the oracle
-// with the expected values, and the candidate. What a candidate may try, and what stops it:
+// Four parties, none in the same process: the harness (model, search, tools), the grader, the
+// oracle with the expected values, and the candidate. What a candidate may try, and what stops it:
 //
-//   threat                                  countermeasure
-//   replace or slow the clock               the grader reads its own; a kernel that defines a clock is a hack
-//   return before the work is done          outputs are copied out at `done`; host stamps after it are a hack
-//   finish in another thread or process     seccomp refuses both; threads are counted; symbols are checked
-//   work before or after the timed span     inputs hold wrong bytes until the clock starts; processor time
-//                                           from sleep to sleep may not exceed the span
-//   write nothing and hope                  outputs hold a new poison pattern before every call
-//   remember by address                     the next call has one element changed at the same address
-//   remember by content                     a process sees no input set twice and lives for a few calls
-//   behave only when checked                every call is checked, timed ones too; warm-ups look the same
-//   know the shapes or the seed             held-out shapes; seeds derive from a secret in this process pair
-//   read the expected values                they live in the oracle's and the grader's memory only
-//   change the inputs                       sealed memory, mapped read-only; the fault is named
-//   write next to the output                guard pages, and a poisoned margin
-//   exit(0), forged results                 nothing the candidate writes or returns is a result
-//   read or leave files                     its own mount namespace with nothing in it
-//   borrow a library                        imports and needed libraries of the built file are checked
-//   lower precision, zeros                  error against a double oracle, scaled by row, bounded by the
-//                                           anchor's own noise
-//   drive one shape's time to nothing       below the machine's limit a time is invalid
-//   slow the anchor                         it has its own process; pairs are interleaved in random order
-//   attack the compiler                     it runs in a sandbox; flags are a list
+//   threat                         countermeasure
+//   replace or slow the clock      the grader reads its own; a kernel that defines one is a hack
+//   return before the work is done outputs are copied at `done`; a return after it is a hack
+//   finish in another thread       seccomp refuses threads and processes; threads are counted;
+//                                  symbols are checked
+//   work outside the timed span    inputs hold wrong bytes until the clock starts; processor time
+//                                  from sleep to sleep may not exceed the span
+//   write nothing and hope         outputs hold a new poison pattern before every call
+//   remember by address            the next call has one element changed at the same address
+//   remember by content            a process sees no timed input set twice and lives for few calls
+//   behave only when checked       every call is checked, timed ones too; warm-ups look the same
+//   know the shapes or the seed    held-out shapes; seeds derive from a secret it never sees
+//   read the expected values       they live in the oracle's and the grader's memory only
+//   change the inputs              sealed memory, mapped read-only; the fault is named
+//   write next to the output       guard pages, and a poisoned margin
+//   exit(0), forged results        nothing the candidate writes or returns is a result
+//   read or leave files            its own mount namespace with nothing in it
+//   borrow a library               imports and needed libraries of the built file are checked
+//   lower precision, zeros         error against a double oracle, scaled by row, bounded by the
+//                                  anchor's own noise
+//   drive a shape's time to zero   below the machine's limit a time is invalid
+//   slow the anchor                it has its own process; pairs are interleaved in random order
+//   attack the compiler            it runs in a sandbox; flags are a list
 
 #include "harnesses/kernel_opt/grader.h"
 
@@ -93,8 +94,8 @@ class GraderProcess {
         close(ends[1]);
         if (error == 0) return;
         close(fd_);
-        throw std::runtime_error(fmt::format("{} cannot be started: {}", name,
-                                             std::generic_category().message(error)));
+        throw std::runtime_error(
+            fmt::format("{} cannot be started: {}", name, std::generic_category().message(error)));
     }
 
     ~GraderProcess() {
@@ -181,8 +182,7 @@ class RemoteGrader : public Grader {
             co_await asio::async_read_until(socket, growing, '\n', asio::use_awaitable);
         } catch (const boost::system::system_error& error) {
             process_.stop();
-            throw std::runtime_error(
-                fmt::format("the grader process is gone: {}", error.what()));
+            throw std::runtime_error(fmt::format("the grader process is gone: {}", error.what()));
         }
         broken_ = false;
         co_return parse_answer(answer);
@@ -202,10 +202,10 @@ class RemoteGrader : public Grader {
             const bool readable = poll(&ready, 1, static_cast<int>(timeout)) > 0;
             const ssize_t n = readable ? read(process_.fd(), chunk.data(), chunk.size()) : 0;
             if (n <= 0) {
-                throw std::runtime_error(
-                    readable ? "the grader process ended before it was ready"
-                             : fmt::format("the grader was not ready within {} s",
-                                           kOpenTimeout.count()));
+                throw std::runtime_error(readable
+                                             ? "the grader process ended before it was ready"
+                                             : fmt::format("the grader was not ready within {} s",
+                                                           kOpenTimeout.count()));
             }
             answer.append(chunk.data(), static_cast<std::size_t>(n));
         }

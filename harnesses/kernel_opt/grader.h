@@ -20,10 +20,11 @@ struct Candidate {
 enum class Stage { compile, small, full, time, final };
 
 struct GraderOptions {
-    std::filesystem::path scratch;   ///< private directory for builds; made and removed by the grader
-    std::uint64_t secret = 0;        ///< seeds of all inputs derive from it; never reaches a candidate
+    std::filesystem::path
+        scratch;               ///< private directory for builds; made and removed by the grader
+    std::uint64_t secret = 0;  ///< seeds of all inputs derive from it; never reaches a candidate
     std::filesystem::path grader_program;  ///< `skein-grader`; empty: found beside this executable
-    int pairs = 9;                   ///< timing pairs a shape in Stage::time
+    int pairs = 9;                         ///< timing pairs a shape in Stage::time
     int final_pairs = 25;
     std::chrono::milliseconds shape_budget{400};
     std::chrono::milliseconds call_timeout{10000};

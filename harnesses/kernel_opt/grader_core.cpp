@@ -119,11 +119,10 @@ Verdict GraderCore::grade(const Candidate& candidate, Stage stage) {
     std::string identity = candidate.source;
     for (const std::string& flag : candidate.flags) identity += '\n' + flag;
     verdict.candidate_sha256 = tools::sha256_hex(identity);
-    const auto start = std::chrono::steady_clock::now();
     try {
         check_flags(candidate);
         const tools::BuildResult built = builder_.build(build_request(candidate));
-        verdict.seconds_compile = seconds_since(start);
+        verdict.seconds_compile = built.seconds;
         if (!built.ok) throw Rejection{VerdictStatus::compile_error, "", built.diagnostics};
         if (const auto rejected = check_symbols(built.symbols, task_.forbidden_symbols)) {
             throw Rejection(*rejected);
@@ -140,8 +139,9 @@ Verdict GraderCore::grade(const Candidate& candidate, Stage stage) {
 }
 
 Verdict GraderCore::run_trial(const tools::BuildResult& built, Verdict verdict, Stage stage) {
-    TrialParts parts{task_,    layout_, *pool_, *anchor_, thread_, host_program_,
-                     options_, derive_seed(options_.secret, "grade", grades_++)};
+    TrialParts parts{
+        task_,   layout_,       *pool_,   *anchor_,
+        thread_, host_program_, options_, derive_seed(options_.secret, "grade", grades_++)};
     Trial trial(parts, built.library);
     auto start = std::chrono::steady_clock::now();
     try {
@@ -229,7 +229,8 @@ std::vector<std::string> GraderCore::admission_failures() {
         }
     }
     for (const auto& [name, n] : accepted) {
-        if (n == n_cases) failures.push_back(fmt::format("{}: every case accepts {}", task_.id, name));
+        if (n == n_cases)
+            failures.push_back(fmt::format("{}: every case accepts {}", task_.id, name));
     }
     return failures;
 }

@@ -20,8 +20,8 @@ class GraderCore {
     Verdict grade(const Candidate& candidate, Stage stage);
     void prepare(const std::vector<Candidate>& candidates);
     Verdict self_trial();
-    /// Cases in which an answer that ignores the problem (zeros, a constant, the mean of the result,
-    /// a copy of the input) would be accepted; empty for a sound task.
+    /// Cases in which an answer that ignores the problem (zeros, a constant, the mean of the
+    /// result, a copy of the input) would be accepted; empty for a sound task.
     std::vector<std::string> admission_failures();
 
   private:

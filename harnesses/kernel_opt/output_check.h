@@ -34,8 +34,8 @@ struct OutputCheck {
 bool oracle_is_double(tools::ElementType type);
 std::size_t oracle_bytes(tools::ElementType type);
 
-/// Shapes: `got` holds elements of rule.type, `want` the oracle's as many. `poison` is the pattern of
-/// this call. The row scale is the root mean square of the oracle's row; a row of zeros accepts
+/// Shapes: `got` holds elements of rule.type, `want` the oracle's as many. `poison` is the pattern
+/// of this call. The row scale is the root mean square of the oracle's row; a row of zeros accepts
 /// zeros only. Throws: std::runtime_error when sizes differ.
 OutputCheck check_output(const OutputRule& rule, std::span<const std::byte> got,
                          std::span<const std::byte> want, double allowed, std::uint32_t poison);

@@ -30,9 +30,9 @@ constexpr std::array<KnownHack, 12> kKnownHacks{{{"pthread_create", "background_
                                                  {"atexit", "early_exit"}}};
 
 /// Defining one of these can only be meant for whoever measures.
-constexpr std::array<std::string_view, 7> kClocks{"clock_gettime", "gettimeofday", "clock",
-                                                  "time", "timespec_get", "__clock_gettime",
-                                                  "__vdso_clock_gettime"};
+constexpr std::array<std::string_view, 7> kClocks{
+    "clock_gettime",   "gettimeofday",        "clock", "time", "timespec_get",
+    "__clock_gettime", "__vdso_clock_gettime"};
 
 bool matches(std::string_view name, std::string_view pattern) {
     if (!pattern.ends_with('*')) return name == pattern;
@@ -65,8 +65,9 @@ std::optional<Rejection> check_symbols(const tools::ElfSymbols& symbols,
             if (!matches(name, pattern)) continue;
             for (const KnownHack& known : kKnownHacks) {
                 if (!matches(name, known.pattern)) continue;
-                return Rejection{VerdictStatus::hack, std::string(known.hack),
-                                 fmt::format("the kernel calls `{}`, which this task forbids", name)};
+                return Rejection{
+                    VerdictStatus::hack, std::string(known.hack),
+                    fmt::format("the kernel calls `{}`, which this task forbids", name)};
             }
             return Rejection{VerdictStatus::forbidden, "",
                              fmt::format("the kernel calls `{}`, which this task forbids", name)};

@@ -17,8 +17,8 @@ struct Rejection {
     std::string message;
 };
 
-/// `forbidden` as in task.json: names, a trailing * stands for any suffix. Threads, clocks and early
-/// exits are named as the hack they are.
+/// `forbidden` as in task.json: names, a trailing * stands for any suffix. Threads, clocks and
+/// early exits are named as the hack they are.
 std::optional<Rejection> check_symbols(const tools::ElfSymbols& symbols,
                                        const std::vector<std::string>& forbidden);
 

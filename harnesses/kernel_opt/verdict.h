@@ -10,8 +10,18 @@
 namespace skein::harnesses {
 
 enum class VerdictStatus {
-    ok, compile_error, forbidden, crash, timeout, wrong_values, nonfinite, input_modified,
-    hack, invalid_measurement, noisy, harness_error
+    ok,
+    compile_error,
+    forbidden,
+    crash,
+    timeout,
+    wrong_values,
+    nonfinite,
+    input_modified,
+    hack,
+    invalid_measurement,
+    noisy,
+    harness_error
 };
 std::string_view to_string(VerdictStatus status);
 
@@ -19,10 +29,11 @@ std::string_view to_string(VerdictStatus status);
 struct ShapeTiming {
     std::string case_name;
     std::vector<double> anchor_ns, candidate_ns;
-    double speedup = 0, speedup_low = 0, speedup_high = 0;  ///< median of paired ratios, 95 % interval
-    double limit_ns = 0;                                    ///< physical lower bound
-    std::string limit_bound;                                ///< "fma", "l2", "dram" ...
-    double limit_fraction = 0;                              ///< limit_ns / median candidate
+    double speedup = 0, speedup_low = 0,
+           speedup_high = 0;    ///< median of paired ratios, 95 % interval
+    double limit_ns = 0;        ///< physical lower bound
+    std::string limit_bound;    ///< "fma", "l2", "dram" ...
+    double limit_fraction = 0;  ///< limit_ns / median candidate
 };
 
 struct Verdict {
@@ -38,9 +49,7 @@ struct Verdict {
     double seconds_compile = 0, seconds_check = 0, seconds_time = 0;
     bool ok() const { return status == VerdictStatus::ok; }
     /// Correct and timed, if only roughly: good enough to guide a search, with its wide interval.
-    bool timed() const {
-        return (ok() || status == VerdictStatus::noisy) && speedup > 0;
-    }
+    bool timed() const { return (ok() || status == VerdictStatus::noisy) && speedup > 0; }
 };
 
 boost::json::object to_json(const Verdict& verdict, bool with_samples);

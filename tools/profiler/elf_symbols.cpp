@@ -10,6 +10,12 @@
 namespace skein::tools {
 namespace {
 
+// A library has one table of each kind. More, or names that overlap endlessly, are there to keep
+// the reader busy.
+constexpr int kMaxSymbolTables = 2;
+constexpr std::size_t kMaxNameBytes = 64 << 20;
+constexpr std::size_t kMaxNeeded = 64;
+
 [[noreturn]] void malformed(std::string_view what) {
     throw std::runtime_error(fmt::format("not a usable ELF file: {}", what));
 }
@@ -34,7 +40,8 @@ class Reader {
     }
 
     void check_range(const Elf64_Shdr& section, const char* what) const {
-        if (section.sh_offset > file_.size() || file_.size() - section.sh_offset < section.sh_size) {
+        if (section.sh_offset > file_.size() ||
+            file_.size() - section.sh_offset < section.sh_size) {
             malformed(what);
         }
     }
@@ -46,12 +53,14 @@ class Reader {
 void read_symbols(const Reader& reader, const Elf64_Shdr& table, const Elf64_Shdr& names,
                   ElfSymbols& out) {
     reader.check_range(table, "symbol table");
+    std::size_t name_bytes = 0;
     for (std::uint64_t i = 0; i < table.sh_size / sizeof(Elf64_Sym); ++i) {
-        const auto symbol =
-            reader.at<Elf64_Sym>(table.sh_offset + i * sizeof(Elf64_Sym), "symbol");
+        const auto symbol = reader.at<Elf64_Sym>(table.sh_offset + i * sizeof(Elf64_Sym), "symbol");
         if (ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC) out.has_indirect_functions = true;
         if (symbol.st_name == 0 || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
         std::string name = reader.string_at(names, symbol.st_name);
+        name_bytes += name.size();
+        if (name_bytes > kMaxNameBytes) malformed("symbol names are too long");
         if (const auto version = name.find('@'); version != std::string::npos) {
             name.resize(version);
         }
@@ -72,6 +81,7 @@ void read_needed(const Reader& reader, const Elf64_Shdr& table, const Elf64_Shdr
             reader.at<Elf64_Dyn>(table.sh_offset + i * sizeof(Elf64_Dyn), "dynamic entry");
         if (entry.d_tag == DT_NULL) break;
         if (entry.d_tag == DT_NEEDED) {
+            if (out.needed.size() == kMaxNeeded) malformed("too many needed libraries");
             out.needed.push_back(reader.string_at(names, entry.d_un.d_val));
         }
     }
@@ -94,11 +104,14 @@ ElfSymbols read_elf_symbols(std::span<const std::byte> file) {
     };
     ElfSymbols out;
     bool has_dynamic = false;
+    int n_symbol_tables = 0;
     for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
         const Elf64_Shdr table = section(i);
         if (table.sh_type == SHT_DYNSYM || table.sh_type == SHT_SYMTAB) {
+            if (++n_symbol_tables > kMaxSymbolTables) malformed("too many symbol tables");
             read_symbols(reader, table, section(table.sh_link), out);
         } else if (table.sh_type == SHT_DYNAMIC) {
+            if (has_dynamic) malformed("two dynamic sections");
             has_dynamic = true;
             read_needed(reader, table, section(table.sh_link), out);
         }

@@ -19,13 +19,20 @@ constexpr std::uintmax_t kMaxLibraryBytes = 64 << 20;
 
 const char* type_name(ElementType type) {
     switch (type) {
-        case ElementType::f32: return "float";
-        case ElementType::f64: return "double";
-        case ElementType::i8: return "signed char";
-        case ElementType::u8: return "unsigned char";
-        case ElementType::i32: return "int";
-        case ElementType::u32: return "unsigned int";
-        case ElementType::i64: return "long";
+        case ElementType::f32:
+            return "float";
+        case ElementType::f64:
+            return "double";
+        case ElementType::i8:
+            return "signed char";
+        case ElementType::u8:
+            return "unsigned char";
+        case ElementType::i32:
+            return "int";
+        case ElementType::u32:
+            return "unsigned int";
+        case ElementType::i64:
+            return "long";
     }
     throw std::logic_error("element type");
 }
@@ -33,8 +40,8 @@ const char* type_name(ElementType type) {
 std::vector<std::byte> read_file(const fs::path& path) {
     const std::uintmax_t bytes = fs::file_size(path);
     if (bytes > kMaxLibraryBytes) {
-        throw std::runtime_error(fmt::format("the built library has {} bytes, at most {} are loaded",
-                                             bytes, kMaxLibraryBytes));
+        throw std::runtime_error(fmt::format(
+            "the built library has {} bytes, at most {} are loaded", bytes, kMaxLibraryBytes));
     }
     std::vector<std::byte> content(bytes);
     std::ifstream in(path, std::ios::binary);
@@ -156,7 +163,8 @@ BuildResult KernelBuilder::compile(const BuildRequest& request, const fs::path& 
         }
         std::ofstream(directory / file.name, std::ios::binary) << file.text;
     }
-    const sandbox::ProcessResult process = run(directory, compile_command(request, compiler_), true);
+    const sandbox::ProcessResult process =
+        run(directory, compile_command(request, compiler_), true);
     BuildResult result;
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -11,9 +11,9 @@
 namespace skein::tools {
 namespace {
 
-constexpr double kNearLimit = 0.6;     ///< at this share of a limit the kernel is bound by it
-constexpr int kFewChains = 2;          ///< fewer cannot hide the latency of an addition
-constexpr double kHandOvers = 10;      ///< shorter calls mostly measure the calling
+constexpr double kNearLimit = 0.6;  ///< at this share of a limit the kernel is bound by it
+constexpr int kFewChains = 2;       ///< fewer cannot hide the latency of an addition
+constexpr double kHandOvers = 10;   ///< shorter calls mostly measure the calling
 
 struct Instruction {
     std::uint64_t address = 0;
@@ -140,15 +140,15 @@ LoopMix find_hot_loop(std::string_view disassembly, std::string_view function) {
     LoopMix best;
     best.function = std::string(function);
     for (const Loop& loop : loops) {
-        const bool innermost = std::none_of(loops.begin(), loops.end(), [&](const Loop& other) {
-            return contains(loop, other);
-        });
+        const bool innermost = std::none_of(
+            loops.begin(), loops.end(), [&](const Loop& other) { return contains(loop, other); });
         if (!innermost) continue;
         LoopMix mix;
         mix.function = std::string(function);
-        mix.depth = 1 + static_cast<int>(std::count_if(
-                            loops.begin(), loops.end(),
-                            [&](const Loop& other) { return contains(other, loop); }));
+        mix.depth =
+            1 + static_cast<int>(std::count_if(loops.begin(), loops.end(), [&](const Loop& other) {
+                return contains(other, loop);
+            }));
         std::set<std::string> accumulators;
         for (std::size_t i = loop.first; i <= loop.last; ++i) {
             count(code[i], mix, accumulators);
@@ -215,16 +215,18 @@ std::vector<std::string> hints_for(const RooflineInput& times, const LoopMix& lo
             loop.vector_fp, reason == remarks.end() ? "" : "; the compiler says: " + *reason));
     }
     if (loop.chains > 0 && loop.chains <= kFewChains) {
-        hints.push_back(fmt::format("use 4 to 8 independent accumulators: the hot loop has {} "
-                                    "dependency chain(s), each waits about 4 cycles an addition",
-                                    loop.chains));
+        hints.push_back(
+            fmt::format("use 4 to 8 independent accumulators: the hot loop has {} "
+                        "dependency chain(s), each waits about 4 cycles an addition",
+                        loop.chains));
     }
     if (loop.stack > 0) {
         hints.push_back(fmt::format(
             "use fewer registers in the hot loop: {} accesses go to the stack", loop.stack));
     }
     if (loop.calls > 0) {
-        hints.push_back(fmt::format("inline or replace the {} call(s) in the hot loop", loop.calls));
+        hints.push_back(
+            fmt::format("inline or replace the {} call(s) in the hot loop", loop.calls));
     }
     if (loop.vector_fp > 0 && loop.vector_bits == 128) {
         hints.emplace_back("use 256-bit vectors: the hot loop has 128-bit ones only");
@@ -233,9 +235,10 @@ std::vector<std::string> hints_for(const RooflineInput& times, const LoopMix& lo
         hints.push_back(fmt::format("read each byte once and in order: {:.1f} x above the {} limit",
                                     headroom, times.memory_level));
     } else if (hints.empty() && headroom > 0) {
-        hints.push_back(fmt::format("reuse loaded values in registers (tiling): {} loads for {} "
-                                    "arithmetic instructions, {:.1f} x above the FMA limit",
-                                    loop.loads, loop.vector_fp + loop.scalar_fp, headroom));
+        hints.push_back(
+            fmt::format("reuse loaded values in registers (tiling): {} loads for {} "
+                        "arithmetic instructions, {:.1f} x above the FMA limit",
+                        loop.loads, loop.vector_fp + loop.scalar_fp, headroom));
     }
     if (hints.size() > 3) hints.resize(3);
     return hints;

@@ -1,7 +1,8 @@
 // skein-kernel-host LIBRARY BUFFER...   where BUFFER is r:BYTES or w:BYTES
 //
 // Loads one kernel and calls it when told. It runs inside a sandbox, in the same address space as
-// code nobody trusts, so it decides nothing: its parent holds the clock, the inputs and the outputs.
+// code nobody trusts, so it decides nothing: its parent holds the clock, the inputs and the
+// outputs.
 
 #include <dlfcn.h>
 #include <immintrin.h>

@@ -6,8 +6,8 @@
 //   buffers   one memory file an argument; inputs are sealed like `orders`
 //
 // A call: parent fills buffers and `orders`, raises `sequence` and wakes the host; the host touches
-// the buffers, sets `ready` and spins; the parent sets `go` (time starts); the host calls the kernel
-// and sets `done` (time ends), then sleeps until `sequence` changes again.
+// the buffers, sets `ready` and spins; the parent sets `go` (time starts); the host calls the
+// kernel and sets `done` (time ends), then sleeps until `sequence` changes again.
 
 #include <atomic>
 #include <cstdint>

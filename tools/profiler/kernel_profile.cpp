@@ -41,12 +41,12 @@ constexpr const char* kSchema = R"({
         "required": ["name", "role"], "additionalProperties": false
       }
     },
-    "sizes": {"type": "object", "description": "a value for every size argument, e.g. {\"m\": 512}"},
+    "sizes": {"type": "object", "description": "a value for each size argument, e.g. {\"m\": 512}"},
     "flags": {"type": "array", "items": {"type": "string"}, "maxItems": 32,
               "description": "compiler flags; default -O3 -march=native"},
     "baseline": {"type": "string", "description": "file with the same entry to compare with"},
     "flops": {"type": "string", "description": "operations of one call, e.g. 2 * m * n"},
-    "bytes": {"type": "string", "description": "bytes one call must move; default: all buffers once"}
+    "bytes": {"type": "string", "description": "bytes one call must move; default: all buffers"}
   },
   "required": ["source", "entry", "arguments", "sizes"],
   "additionalProperties": false
@@ -55,7 +55,7 @@ constexpr const char* kSchema = R"({
 /// Flags select code generation; what names files, programs or libraries is refused.
 bool is_code_generation(std::string_view flag) {
     constexpr std::array<std::string_view, 4> kPrefixes{"-O", "-f", "-m", "-D"};
-    constexpr std::array<std::string_view, 6> kRefused{"-fplugin", "-fdump",  "-fprofile",
+    constexpr std::array<std::string_view, 6> kRefused{"-fplugin", "-fdump",     "-fprofile",
                                                        "-fuse-ld", "-fsanitize", "-flto"};
     const auto starts = [&](std::string_view prefix) { return flag.starts_with(prefix); };
     return std::any_of(kPrefixes.begin(), kPrefixes.end(), starts) &&
@@ -84,9 +84,10 @@ ProfileRequest read_request(const json::object& arguments, const Workspace& work
     }
     for (const std::string& flag : request.flags) {
         if (!is_code_generation(flag)) {
-            throw ProfileFailure(fmt::format("the flag {} is not accepted: only -O, -f, -m and -D "
-                                             "flags that change code generation are",
-                                             flag));
+            throw ProfileFailure(
+                fmt::format("the flag {} is not accepted: only -O, -f, -m and -D "
+                            "flags that change code generation are",
+                            flag));
         }
     }
     request.source_name = string_or(arguments, "source", "");
@@ -111,7 +112,8 @@ class KernelProfileTool : public Tool {
         spec_.name = "kernel_profile";
         spec_.description =
             "Build, run, time and explain a C++ kernel with a C entry. Compares with a baseline in "
-            "interleaved pairs, shows how far the machine's limit is, what the hot loop consists of "
+            "interleaved pairs, shows how far the machine's limit is, what the hot loop consists "
+            "of "
             "and what to try next.";
         spec_.parameters = json::parse(kSchema).as_object();
         spec_.effect = Effect::reads;
@@ -134,9 +136,8 @@ class KernelProfileTool : public Tool {
             const auto before = previous_.find(request.signature.entry);
             result.text =
                 render_profile(request, now, before == previous_.end() ? nullptr : &before->second);
-            result.details = {{"median_ns", now.median_ns},
-                              {"limit_ns", now.limit.ns},
-                              {"verdict", now.verdict}};
+            result.details = {
+                {"median_ns", now.median_ns}, {"limit_ns", now.limit.ns}, {"verdict", now.verdict}};
             if (now.speed) result.details["speedup"] = now.speed->speedup;
             previous_[request.signature.entry] = now;
         } catch (const HostFailure& error) {
@@ -160,7 +161,8 @@ class KernelProfileTool : public Tool {
 
 }  // namespace
 
-std::unique_ptr<Tool> make_kernel_profile_tool(sandbox::Sandbox& sandbox, const Workspace& workspace,
+std::unique_ptr<Tool> make_kernel_profile_tool(sandbox::Sandbox& sandbox,
+                                               const Workspace& workspace,
                                                KernelProfileOptions options) {
     return std::make_unique<KernelProfileTool>(sandbox, workspace, std::move(options));
 }

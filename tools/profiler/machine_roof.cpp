@@ -119,8 +119,7 @@ double best_fma() {
 /// From sysfs; a common size when the machine does not say.
 double cache_bytes(int level, double fallback) {
     for (int index = 0; index < 8; ++index) {
-        const std::string base =
-            fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
+        const std::string base = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
         int found = 0;
         std::string type;
         double size = 0;
@@ -153,7 +152,8 @@ MachineRoof probe_machine_roof() {
     const std::unique_ptr<std::byte[], void (*)(std::byte*)> memory(
         static_cast<std::byte*>(::operator new(kLargest, std::align_val_t(64))),
         [](std::byte* data) { ::operator delete(data, std::align_val_t(64)); });
-    std::fill(memory.get(), memory.get() + kLargest, std::byte{1});  // real pages, not the zero page
+    std::fill(memory.get(), memory.get() + kLargest,
+              std::byte{1});  // real pages, not the zero page
     const auto share = [](double bytes, double part) {
         return static_cast<std::size_t>(bytes * part) / 256 * 256;
     };
@@ -192,11 +192,11 @@ KernelLimit kernel_limit(const MachineRoof& roof, double flops, double bytes, do
         const char* name;
         double end, bandwidth;
     };
-    const std::array<Level, 4> levels{{{"l1", roof.l1_bytes, roof.l1_bandwidth},
-                                       {"l2", roof.l2_bytes, roof.l2_bandwidth},
-                                       {"l3", roof.l3_bytes, roof.l3_bandwidth},
-                                       {"dram", std::max(working_set, roof.l3_bytes),
-                                        roof.dram_bandwidth}}};
+    const std::array<Level, 4> levels{
+        {{"l1", roof.l1_bytes, roof.l1_bandwidth},
+         {"l2", roof.l2_bytes, roof.l2_bandwidth},
+         {"l3", roof.l3_bytes, roof.l3_bandwidth},
+         {"dram", std::max(working_set, roof.l3_bytes), roof.dram_bandwidth}}};
     double seconds_per_sweep = 0, begin = 0;
     const char* bound = "l1";
     for (const Level& level : levels) {

@@ -50,10 +50,9 @@ void add_time(std::string& text, const ProfileRequest& request, const Profile& p
 }
 
 void add_budget(std::string& text, const ProfileRequest& request, const Profile& profile) {
-    std::string budget = fmt::format(
-        "{} moved ({}), {:.1f} GB/s", byte_text(profile.bytes),
-        request.bytes.empty() ? "every buffer once" : request.bytes,
-        profile.bytes / profile.median_ns);
+    std::string budget = fmt::format("{} moved ({}), {:.1f} GB/s", byte_text(profile.bytes),
+                                     request.bytes.empty() ? "every buffer once" : request.bytes,
+                                     profile.bytes / profile.median_ns);
     if (profile.flops > 0) {
         budget += fmt::format("; {:.3g} FLOP, {:.1f} GFLOP/s, {:.2f} FLOP/byte", profile.flops,
                               profile.flops / profile.median_ns, profile.flops / profile.bytes);
@@ -64,7 +63,8 @@ void add_budget(std::string& text, const ProfileRequest& request, const Profile&
 void add_evidence(std::string& text, const ProfileRequest& request, const Profile& profile) {
     const LoopMix& loop = profile.loop;
     if (loop.depth == 0) {
-        add(text, "evidence", "no loop in the entry's own code (inlined elsewhere or straight-line)");
+        add(text, "evidence",
+            "no loop in the entry's own code (inlined elsewhere or straight-line)");
     } else {
         add(text, "evidence",
             fmt::format("hot loop of `{}` (depth {}): {} instructions, {} packed and {} scalar FP, "

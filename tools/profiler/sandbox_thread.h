@@ -1,5 +1,6 @@
 #pragma once
-// Sandboxed programs that run beside a caller who must not wait for them: the caller keeps the clock.
+// Sandboxed programs that run beside a caller who must not wait for them: the caller keeps the
+// clock.
 
 #include <atomic>
 #include <boost/asio/cancellation_signal.hpp>

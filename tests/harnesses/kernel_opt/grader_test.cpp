@@ -48,7 +48,8 @@ struct Bench {
 std::string sgemv(const std::string& body) {
     return "#include <cstdint>\n"
            "extern \"C\" void sgemv(const float* a, const float* x, float* y, std::int64_t m,\n"
-           "                      std::int64_t n) {\n" + body + "\n}\n";
+           "                      std::int64_t n) {\n" +
+           body + "\n}\n";
 }
 
 constexpr const char* kHonest =
@@ -88,7 +89,8 @@ TEST_SUITE("harnesses/kernel_opt/grader") {
         CHECK(flag.status == VerdictStatus::forbidden);
 
         const Verdict wrong = bench.grade(sgemv("for (long i = 0; i < m; ++i) y[i] = 1;"
-                                                "(void)a; (void)x; (void)n;"), Stage::small);
+                                                "(void)a; (void)x; (void)n;"),
+                                          Stage::small);
         CHECK(wrong.status == VerdictStatus::wrong_values);
         CHECK(wrong.message.find("`y`[") != std::string::npos);
         CHECK(wrong.message.find("expected") != std::string::npos);
@@ -97,13 +99,13 @@ TEST_SUITE("harnesses/kernel_opt/grader") {
         const Verdict crash = bench.grade(sgemv("*(volatile int*)8 = 1;"), Stage::small);
         CHECK(crash.status == VerdictStatus::crash);
 
-        const Verdict outside = bench.grade(
-            sgemv(std::string(kHonest) + " y[m] = 1;"), Stage::small);
+        const Verdict outside =
+            bench.grade(sgemv(std::string(kHonest) + " y[m] = 1;"), Stage::small);
         CHECK(outside.status == VerdictStatus::crash);
         CHECK(outside.message.find("`y`") != std::string::npos);
 
-        const Verdict endless = bench.grade(
-            sgemv("volatile int i = 0; while (i == 0) {}"), Stage::small);
+        const Verdict endless =
+            bench.grade(sgemv("volatile int i = 0; while (i == 0) {}"), Stage::small);
         CHECK(endless.status == VerdictStatus::timeout);
 
         // After all of this an honest kernel is still an honest kernel.
@@ -128,7 +130,7 @@ TEST_SUITE("harnesses/kernel_opt/grader") {
         bench.wait(bench.grader->prepare(candidates));
         const Verdict verdict = bench.grade(sgemv(kHonest), Stage::compile, {"-Ofast"});
         CHECK(verdict.ok());
-        CHECK(verdict.seconds_compile < 0.05);
+        CHECK(verdict.seconds_compile == 0);
     }
 
     TEST_CASE("grader: no null candidate is admitted") {

@@ -19,7 +19,8 @@ std::optional<Rejection> check(std::vector<std::string> imports, std::vector<std
 
 TEST_SUITE("harnesses/kernel_opt/symbol_rules") {
     TEST_CASE("symbol_rules: accepts the language's own libraries and mathematics") {
-        CHECK(!check({"expf", "memcpy", "__stack_chk_fail"}, {"sgemv"}, {"libm.so.6", "libc.so.6"}));
+        CHECK(
+            !check({"expf", "memcpy", "__stack_chk_fail"}, {"sgemv"}, {"libm.so.6", "libc.so.6"}));
     }
 
     TEST_CASE("symbol_rules: refuses forbidden imports, by name and by prefix") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/support/temporary_directory.h"
@@ -15,8 +16,10 @@ using namespace skein::tools;
 namespace {
 
 struct Lab {
-    Lab() : sandbox(sandbox::make_linux_sandbox()), thread(*sandbox),
-            builder(*sandbox, directory.path() / "builds") {}
+    Lab()
+        : sandbox(sandbox::make_linux_sandbox()),
+          thread(*sandbox),
+          builder(*sandbox, directory.path() / "builds") {}
 
     BuildResult build(const std::string& body, std::vector<std::string> flags = {"-O2"}) {
         KernelSignature signature;
@@ -25,9 +28,10 @@ struct Lab {
                                {"y", KernelArgument::Role::output, ElementType::f32, "n"},
                                {"n", KernelArgument::Role::size, ElementType::i64, ""}};
         BuildRequest request;
-        request.files = {{"kernel.cc", "extern \"C\" void kernel(const float* x, float* y, long n) {" +
-                                           body + "}\n"},
-                         make_entry_shim(signature)};
+        request.files = {
+            {"kernel.cc",
+             "extern \"C\" void kernel(const float* x, float* y, long n) {" + body + "}\n"},
+            make_entry_shim(signature)};
         request.flags = std::move(flags);
         return builder.build(request);
     }
@@ -113,7 +117,8 @@ TEST_SUITE("tools/profiler/kernel_host") {
             "long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(231L), \"D\"(0L) : \"rcx\", "
             "\"r11\"); (void)x; (void)y; (void)n;"));
         CHECK(failure_of(*leaving, call_of(1)) == Kind::exited);
-        auto endless = lab.host(lab.build("volatile int i = 0; while (!i) {} (void)x; (void)y; (void)n;"));
+        auto endless =
+            lab.host(lab.build("volatile int i = 0; while (!i) {} (void)x; (void)y; (void)n;"));
         CHECK(failure_of(*endless, call_of(1, std::chrono::milliseconds(200))) == Kind::timed_out);
     }
 
@@ -121,9 +126,9 @@ TEST_SUITE("tools/profiler/kernel_host") {
         Lab lab;
         for (const std::string prepare : {"", "protect((void*)((long)x & -4096L), 4096, 3);"}) {
             CAPTURE(prepare);
-            const BuildResult built = lab.build(
-                "int protect(void*, unsigned long, int) __asm__(\"mprotect\"); " + prepare +
-                " const_cast<float*>(x)[0] = 1; (void)y; (void)n;");
+            const BuildResult built =
+                lab.build("int protect(void*, unsigned long, int) __asm__(\"mprotect\"); " +
+                          prepare + " const_cast<float*>(x)[0] = 1; (void)y; (void)n;");
             REQUIRE_MESSAGE(built.ok, built.diagnostics);
             auto host = lab.host(built);
             try {
@@ -189,27 +194,29 @@ TEST_SUITE("tools/profiler/kernel_build") {
 
     TEST_CASE("kernel_build: unresolved symbols and a foreign entry do not link") {
         Lab lab;
-        const BuildResult open_end = lab.build("int f() __asm__(\"nowhere\"); y[0] = f(); (void)x; (void)n;");
+        const BuildResult open_end =
+            lab.build("int f() __asm__(\"nowhere\"); y[0] = f(); (void)x; (void)n;");
         CHECK(!open_end.ok);
         CHECK(open_end.diagnostics.find("nowhere") != std::string::npos);
-        const BuildResult entry = lab.build(
-            "} extern \"C\" void skein_call(void* const*, const long*) {");
+        const BuildResult entry =
+            lab.build("} extern \"C\" void skein_call(void* const*, const long*) {");
         CHECK(!entry.ok);
         CHECK(entry.diagnostics.find("skein_call") != std::string::npos);
     }
 
     TEST_CASE("kernel_build: the compiler sees no file of this machine") {
         Lab lab;
-        const BuildResult built = lab.build("#include \"" SKEIN_SOURCE_DIR "/CMakeLists.txt\"\n");
+        const BuildResult built = lab.build("\n#include \"" SKEIN_SOURCE_DIR "/CMakeLists.txt\"\n");
         CHECK(!built.ok);
+        CHECK(built.diagnostics.find("No such file") != std::string::npos);
         const BuildResult included = lab.build("__asm__(\".incbin \\\"/etc/shadow\\\"\");");
         CHECK(!included.ok);
     }
 
     TEST_CASE("kernel_build: the binary tells what it imports and defines") {
         Lab lab;
-        const BuildResult built = lab.build(
-            "int pid() __asm__(\"getpid\"); y[0] = pid(); (void)x; (void)n;");
+        const BuildResult built =
+            lab.build("int pid() __asm__(\"getpid\"); y[0] = pid(); (void)x; (void)n;");
         REQUIRE_MESSAGE(built.ok, built.diagnostics);
         const auto has = [](const std::vector<std::string>& names, const char* wanted) {
             return std::find(names.begin(), names.end(), wanted) != names.end();

@@ -39,7 +39,8 @@ struct Desk {
         const std::string text = R"({"source": "sum.cc", "entry": "sum", "arguments": [
             {"name": "x", "role": "input", "type": "f32", "count": "n"},
             {"name": "y", "role": "output", "type": "f32", "count": "1"},
-            {"name": "n", "role": "size"}], "sizes": )" + sizes + extra + "}";
+            {"name": "n", "role": "size"}], "sizes": )" +
+                                 sizes + extra + "}";
         boost::asio::io_context context;
         auto answer = tool->call(boost::json::parse(text).as_object());
         auto future = boost::asio::co_spawn(context, std::move(answer), boost::asio::use_future);
@@ -47,8 +48,9 @@ struct Desk {
         return future.get();
     }
     void write(const std::string& name, const std::string& body) {
-        test::put_file(directory / "work" / name,
-                       "extern \"C\" void sum(const float* x, float* y, long n) {\n" + body + "\n}\n");
+        test::put_file(
+            directory / "work" / name,
+            "extern \"C\" void sum(const float* x, float* y, long n) {\n" + body + "\n}\n");
     }
 
     test::TemporaryDirectory directory;
