@@ -91,10 +91,10 @@ ExitCode resume_run(const CliContext& cli, const fs::path& directory) {
         throw UsageError("the run " + directory.string() + " is over (" + stored.status +
                          "); `skein log show` shows it");
     }
+    RunDirectory run = RunDirectory::open(fs::absolute(directory));
     HarnessConfig config =
         parse_config(stored.config, (directory / "skein.db").string(), directory);
-    config.run_dir = fs::absolute(directory);
-    RunDirectory run = RunDirectory::open(config.run_dir);
+    config.run_dir = run.path();
     run.writer().record_event(std::nullopt, "resumed",
                               boost::json::serialize(boost::json::object{
                                   {"command", model::to_valid_utf8(cli.command_line)}}));

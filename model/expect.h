@@ -3,7 +3,7 @@
 
 namespace skein::model {
 
-/// Prints the caller's location and `why`, then aborts, when `condition` is false. On in all builds.
+/// Prints the caller's location and `why`, then aborts, when `condition` is false, in all builds.
 /// The builtins are std::source_location for compilers whose library lacks it (clang 14).
 void expect(bool condition, const char* why, const char* file = __builtin_FILE(),
             int line = __builtin_LINE());

@@ -207,9 +207,9 @@ std::string report_html(const KernelRunResult& result, const std::vector<std::st
     for (const std::string& line : about) html += "<p>" + escape(line) + "</p>\n";
     html += fmt::format(
         "<p>Geometric mean over the tasks that are no controls: <strong>{:.2f} x</strong> against "
-        "the anchors at their own flags. Intervals are 95 %. “Random” is the best of a uniform control "
-        "arm with the same number of evaluations, timed again in the same way; “flags” is the "
-        "anchor's source with other compiler flags.</p>\n",
+        "the anchors at their own flags. Intervals are 95 %. “Random” is the best of a uniform "
+        "control arm with the same number of evaluations, timed again in the same way; “flags” is "
+        "the anchor's source with other compiler flags.</p>\n",
         result.geomean_speedup);
     html +=
         "<table><tr><th>task</th><th></th><th class='n'>speedup</th><th class='n'>interval</th>"

@@ -1,4 +1,4 @@
-// Replies of any bytes: the parser ends, and every call it reports carries valid JSON from the reply.
+// Replies of any bytes: the parser ends, and every call it reports has valid JSON from the reply.
 
 #include <boost/json/parse.hpp>
 #include <cstdint>

@@ -1,12 +1,14 @@
 #include "harnesses/cli.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <boost/json/parse.hpp>
 #include <fstream>
 
 #include "harnesses/harness.h"
 #include "harnesses/interrupt.h"
+#include "harnesses/kernel_opt/task_check.h"
 #include "harnesses/model_fetch.h"
 #include "harnesses/paths.h"
 #include "harnesses/progress.h"
@@ -28,12 +30,24 @@ ProgramResult skein_run(const TemporaryDirectory& home, std::vector<std::string>
     return run_program(arguments, {"SKEIN_RUNS=" + (home / "runs").string()});
 }
 
-/// `skein` with some of the machine hidden by a mount of its own; works for root and others.
+/// Runs a shell script that may mount, in a mount namespace of its own; `$AS_BEFORE PROGRAM` in it
+/// runs a program as the user the test runs as.
+ProgramResult run_mounting(const std::string& script, std::vector<std::string> environment = {}) {
+    if (geteuid() == 0) {
+        environment.push_back("AS_BEFORE=exec");
+        return run_program({"unshare", "--mount", "sh", "-c", script}, environment);
+    }
+    const std::string id = std::to_string(geteuid());
+    environment.push_back("AS_BEFORE=unshare --user --map-user=" + id + " --map-group=" + id);
+    return run_program({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script},
+                       environment);
+}
+
+/// `skein` with some of the machine hidden.
 ProgramResult skein_behind(const TemporaryDirectory& home, const std::string& mounts,
                            const std::string& arguments) {
-    const std::string script = mounts + " && exec " + kSkein + " " + arguments;
-    return run_program({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script},
-                       {"SKEIN_RUNS=" + (home / "runs").string()});
+    return run_mounting(mounts + " && $AS_BEFORE " + kSkein + " " + arguments,
+                        {"SKEIN_RUNS=" + (home / "runs").string()});
 }
 
 std::string kernel_yaml(const TemporaryDirectory& home, const std::string& more = {}) {
@@ -158,12 +172,11 @@ TEST_SUITE("harnesses/cli") {
         fs::create_directories(kept);
         const std::string small = (home / "small").string();
         // The store runs out of space in the middle; then it is copied to where there is some.
-        const std::string script = "mount -t tmpfs -o size=640k tmpfs " + small + "; " + kSkein +
-                                   " run " + kernel_yaml(home) + " --evaluations 40 --run-dir " +
-                                   small + "/run; code=$?; cp -r " + small + "/run/. " +
-                                   kept.string() + "; exit $code";
-        const auto result =
-            run_program({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script});
+        const std::string script =
+            "mount -t tmpfs -o size=640k,mode=777 tmpfs " + small + "; ($AS_BEFORE " + kSkein +
+            " run " + kernel_yaml(home) + " --evaluations 40 --run-dir " + small +
+            "/run); code=$?; cp -r " + small + "/run/. " + kept.string() + "; exit $code";
+        const auto result = run_mounting(script);
         CHECK(result.exit_code == 6);
         CAPTURE(result.err);
         CHECK((has(result.err, "full") || has(result.err, "No space") || has(result.err, "disk")));
@@ -209,6 +222,14 @@ TEST_SUITE("harnesses/cli") {
         CHECK(object.at("sandbox").at("level") == "full");
         CHECK(object.at("sandbox").at("layers").as_array().size() > 5);
         CHECK(object.at("engine").as_object().contains("roof"));
+    }
+
+    TEST_CASE("tasks: an id that leads out of the tasks folder is as unknown as any other") {
+        for (const char* id : {"nosuch", "", "..", "../tasks/sgemm", "/etc"}) {
+            CAPTURE(id);
+            CHECK_THROWS_AS(harnesses::find_task(id), harnesses::UsageError);
+        }
+        CHECK(harnesses::find_task("sgemm").id == "sgemm");
     }
 
     TEST_CASE("progress: clock texts") {
