@@ -257,7 +257,7 @@ void check_supported(const ModelConfig& config, const PackedWeights& weights) {
                fmt::format("{} rotary channels in heads of {}", config.rope_dim, config.head_dim));
     for (int i = 0; i < config.n_layers(); ++i) {
         const LayerConfig& layer = config.layers[static_cast<std::size_t>(i)];
-        if (layer.attention != AttentionKind::dense || layer.mlp != MlpKind::swiglu)
+        if (layer.attention != AttentionKind::dense || layer.mlp != MlpKind::dense)
             refuse(config, fmt::format("layer {} has sparse attention or experts, which this build "
                                        "cannot evaluate; expected dense attention and SwiGLU",
                                        i));

@@ -15,17 +15,17 @@ constexpr Architecture kArchitectures[] = {
      .hf_model_type = "llama",
      .gguf_rope = RopeKind::interleaved,
      .qkv_bias = false,
-     .qk_norm = false},
+     .qk_norm = QkNorm::none},
     {.name = "qwen2",
      .hf_model_type = "qwen2",
      .gguf_rope = RopeKind::half_split,
      .qkv_bias = true,
-     .qk_norm = false},
+     .qk_norm = QkNorm::none},
     {.name = "qwen3",
      .hf_model_type = "qwen3",
      .gguf_rope = RopeKind::half_split,
      .qkv_bias = false,
-     .qk_norm = true},
+     .qk_norm = QkNorm::per_head},
 };
 
 using L = LayerWeights;

@@ -18,7 +18,7 @@ struct Architecture {
     /// always hold half-split rows.
     RopeKind gguf_rope;
     bool qkv_bias;
-    bool qk_norm;
+    QkNorm qk_norm;
 };
 
 /// Names of one weight in both formats; `{}` stands for the layer number.

@@ -38,7 +38,8 @@ struct StatedConfig {
     std::optional<std::uint64_t> n_tokens;      ///< entries of the tokenizer in the same file
     std::optional<std::uint64_t> n_embeddings;  ///< rows of the embedding matrix
     RopeKind rope = RopeKind::interleaved;
-    bool tied_head = false, qkv_bias = false, qk_norm = false;
+    bool tied_head = false, qkv_bias = false;
+    QkNorm qk_norm = QkNorm::none;
 };
 
 /// Throws: Error naming the missing key or the two values that contradict each other.

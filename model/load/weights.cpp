@@ -66,7 +66,7 @@ class Binder {
         if (place == &L::bq) return {0, config_.qkv_bias ? q : 0};
         if (place == &L::bk || place == &L::bv) return {0, config_.qkv_bias ? kv : 0};
         if (place == &L::q_norm || place == &L::k_norm) {
-            return {0, config_.qk_norm ? config_.head_dim : 0};
+            return {0, config_.qk_norm == QkNorm::per_head ? config_.head_dim : 0};
         }
         if (place == &L::w_down) return {dim, layer.hidden_dim};
         return {layer.hidden_dim, dim};  // w_gate, w_up

@@ -1,6 +1,8 @@
 #pragma once
 // Binds tensor names to the places of the transformer, with every shape checked against the config.
 
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "model/config.h"
@@ -18,12 +20,26 @@ struct LayerWeights {
     const Tensor* bq = nullptr;         ///< [n_heads * head_dim] (qwen2)
     const Tensor* bk = nullptr;
     const Tensor* bv = nullptr;
-    const Tensor* q_norm = nullptr;  ///< [head_dim] (qwen3)
-    const Tensor* k_norm = nullptr;
-    const Tensor* ffn_norm = nullptr;  ///< [dim]
-    const Tensor* w_gate = nullptr;    ///< [hidden_dim, dim]
-    const Tensor* w_up = nullptr;      ///< [hidden_dim, dim]
-    const Tensor* w_down = nullptr;    ///< [dim, hidden_dim]
+    const Tensor* q_norm = nullptr;  ///< [head_dim] (qwen3, minimax-m3) or [n_heads * head_dim]
+    const Tensor* k_norm = nullptr;  ///< [head_dim] or [n_kv_heads * head_dim] (minimax-m2)
+    // MSA layers.
+    const Tensor* index_wq = nullptr;      ///< [n_kv_heads * index_dim, dim]
+    const Tensor* index_wk = nullptr;      ///< [index_dim, dim]
+    const Tensor* index_q_norm = nullptr;  ///< [index_dim]
+    const Tensor* index_k_norm = nullptr;  ///< [index_dim]
+    const Tensor* ffn_norm = nullptr;      ///< [dim]
+    // Dense MLP.
+    const Tensor* w_gate = nullptr;  ///< [hidden_dim, dim]
+    const Tensor* w_up = nullptr;    ///< [hidden_dim, dim]
+    const Tensor* w_down = nullptr;  ///< [dim, hidden_dim]
+    // Mixture of experts.
+    const Tensor* router = nullptr;       ///< [n_experts, dim]
+    const Tensor* router_bias = nullptr;  ///< [n_experts], when MoeConfig::selection_bias
+    std::vector<const Tensor*> expert_gate, expert_up;  ///< [n_experts] of [expert_dim, dim]
+    std::vector<const Tensor*> expert_down;             ///< [n_experts] of [dim, expert_dim]
+    const Tensor* shared_gate = nullptr;                ///< [shared_dim, dim]
+    const Tensor* shared_up = nullptr;                  ///< [shared_dim, dim]
+    const Tensor* shared_down = nullptr;                ///< [dim, shared_dim]
 };
 
 struct Weights {
@@ -32,11 +48,15 @@ struct Weights {
     const Tensor* output = nullptr;           ///< [vocab_size, dim]; the embedding when tied
     const Tensor* rope_freqs = nullptr;       ///< [rope_dim / 2] divisors, optional
     std::vector<LayerWeights> layers;
+    /// Tensors that the file holds as part of another one (stacked experts, a fused gate and up)
+    /// or that had to be converted (MXFP8); the pointers above may point here.
+    std::deque<Tensor> derived;
+    std::vector<std::unique_ptr<std::byte[]>> converted;  ///< memory of converted tensors
 };
 
 /// Looks the architecture up in the architecture table and binds its tensors.
 /// Throws: Error naming the missing tensor or the tensor with the wrong shape.
-/// Lifetime: the pointers live as long as `file`.
+/// Lifetime: the pointers live as long as `file` and the result, which may be moved but not copied.
 Weights bind_weights(const ModelFile& file, const ModelConfig& config);
 
 }  // namespace skein::model

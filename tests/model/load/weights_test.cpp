@@ -45,7 +45,7 @@ TEST_SUITE("model/load/weights") {
             CHECK(w.layers[1].wk->n_rows() == 32);
             CHECK(w.layers[1].w_down->row_length() == 96);
             CHECK((w.layers[0].bq != nullptr) == row.qkv_bias);
-            CHECK((w.layers[0].k_norm != nullptr) == row.qk_norm);
+            CHECK((w.layers[0].k_norm != nullptr) == (row.qk_norm != QkNorm::none));
         }
     }
 
