@@ -71,9 +71,7 @@ class LoadedEngine final : public Engine {
     const std::filesystem::path& path() const override { return path_; }
     int threads() const override { return runtime_->threads(); }
     Isa isa() const override { return runtime_->kernels().isa; }
-    std::string numerics_version() const override {
-        return runtime_->layout().type() == KvType::int16 ? "skein-cpu-1" : "skein-cpu-1-kv-f32";
-    }
+    std::string numerics_version() const override { return runtime_->numerics_version(); }
     std::size_t weight_bytes() const override { return runtime_->weights().bytes_per_token; }
     std::size_t kv_bytes_per_token() const override {
         return runtime_->layout().block_bytes() / kBlockTokens;
@@ -100,16 +98,25 @@ Runtime::Runtime(ModelConfig config, const Weights& weights, const EngineOptions
       kernels_(select_kernels(options.isa)),
       prefill_chunk_(checked_chunk(options.prefill_chunk)),
       pool_(checked_threads(options.threads)),
-      weights_(pack_weights(weights, pool_)),
+      weights_(pack_weights(config_, weights, pool_)),
       transformer_(config_, weights_, kernels_, pool_),
-      layout_(std::make_shared<KvLayout>(config_, options.kv)),
+      layout_(std::make_shared<KvLayout>(config_, options.kv, options.index_kv)),
       blocks_(BlockPool::make(layout_->block_bytes(), kv_limit(options.kv_bytes_max))),
-      workspace_(config_, weights_, std::min(prefill_chunk_, config_.max_context)) {}
+      workspace_(config_, weights_, std::max(prefill_chunk_, kMostBatchedSessions)) {}
 
-void Runtime::evaluate(std::span<const Token> tokens, int start, BlockTable& table,
-                       std::span<float> logits) {
+void Runtime::evaluate(std::span<const Sequence> sequences) {
     const std::lock_guard lock(mutex_);
-    transformer_.forward(tokens, start, table, workspace_, logits);
+    transformer_.forward(sequences, workspace_);
+}
+
+std::string Runtime::numerics_version() const {
+    std::string version = "skein-cpu-1";
+    if (layout_->type() != KvType::int16)
+        version += std::string("-kv-") + kv_type_name(layout_->type());
+    const bool sparse = layout_->index_dim() > 0;
+    if (sparse && layout_->index_type() != KvType::int16)
+        version += std::string("-index-") + kv_type_name(layout_->index_type());
+    return version;
 }
 
 std::shared_ptr<const Engine> Engine::load(const std::filesystem::path& path,

@@ -16,6 +16,14 @@ std::vector<float> read_vector(const Tensor* tensor) {
     return values;
 }
 
+/// The factor of a norm. Source: Gemma's RMSNorm, which MiniMax-M3 uses.
+std::vector<float> read_norm(const Tensor* tensor, bool zero_centred) {
+    std::vector<float> values = read_vector(tensor);
+    if (zero_centred)
+        for (float& value : values) value += 1.0F;
+    return values;
+}
+
 /// First every matrix is planned, then one buffer is taken, then all are packed into it.
 class Packer {
   public:
@@ -48,11 +56,31 @@ class Packer {
     std::size_t bytes_ = 0;
 };
 
-void plan_layer(const LayerWeights& from, PackedLayer& to, Packer& packer) {
-    to.attn_norm = read_vector(from.attn_norm);
-    to.ffn_norm = read_vector(from.ffn_norm);
-    to.q_norm = read_vector(from.q_norm);
-    to.k_norm = read_vector(from.k_norm);
+void plan_optional(Packer& packer, const Tensor* tensor, PackedMatrix& target) {
+    if (tensor != nullptr) packer.plan(*tensor, target);
+}
+
+void plan_experts(const LayerWeights& from, PackedLayer& to, Packer& packer) {
+    to.router_bias = read_vector(from.router_bias);
+    plan_optional(packer, from.router, to.router);
+    plan_optional(packer, from.shared_gate, to.mlp.gate);
+    plan_optional(packer, from.shared_up, to.mlp.up);
+    plan_optional(packer, from.shared_down, to.mlp.down);
+    to.experts.resize(from.expert_gate.size());
+    for (std::size_t e = 0; e < to.experts.size(); ++e) {
+        packer.plan(*from.expert_gate[e], to.experts[e].gate);
+        packer.plan(*from.expert_up[e], to.experts[e].up);
+        packer.plan(*from.expert_down[e], to.experts[e].down);
+    }
+}
+
+void plan_layer(const LayerWeights& from, PackedLayer& to, bool zero_centred, Packer& packer) {
+    to.attn_norm = read_norm(from.attn_norm, zero_centred);
+    to.ffn_norm = read_norm(from.ffn_norm, zero_centred);
+    to.q_norm = read_norm(from.q_norm, zero_centred);
+    to.k_norm = read_norm(from.k_norm, zero_centred);
+    to.index_q_norm = read_norm(from.index_q_norm, zero_centred);
+    to.index_k_norm = read_norm(from.index_k_norm, zero_centred);
     to.bq = read_vector(from.bq);
     to.bk = read_vector(from.bk);
     to.bv = read_vector(from.bv);
@@ -60,21 +88,34 @@ void plan_layer(const LayerWeights& from, PackedLayer& to, Packer& packer) {
     packer.plan(*from.wk, to.wk);
     packer.plan(*from.wv, to.wv);
     packer.plan(*from.wo, to.wo);
-    packer.plan(*from.w_gate, to.w_gate);
-    packer.plan(*from.w_up, to.w_up);
-    packer.plan(*from.w_down, to.w_down);
+    plan_optional(packer, from.index_wq, to.index_wq);
+    plan_optional(packer, from.index_wk, to.index_wk);
+    plan_optional(packer, from.w_gate, to.mlp.gate);
+    plan_optional(packer, from.w_up, to.mlp.up);
+    plan_optional(packer, from.w_down, to.mlp.down);
+    plan_experts(from, to, packer);
 }
 
-std::size_t bytes_of(const PackedLayer& layer) {
-    return layer.wq.bytes() + layer.wk.bytes() + layer.wv.bytes() + layer.wo.bytes() +
-           layer.w_gate.bytes() + layer.w_up.bytes() + layer.w_down.bytes();
+/// Of all experts, only those that one token uses count.
+std::size_t bytes_of(const PackedLayer& layer, int experts_used) {
+    std::size_t bytes = layer.wq.bytes() + layer.wk.bytes() + layer.wv.bytes() + layer.wo.bytes() +
+                        layer.index_wq.bytes() + layer.index_wk.bytes() + layer.mlp.bytes() +
+                        layer.router.bytes();
+    if (!layer.experts.empty())
+        bytes += layer.experts[0].bytes() * static_cast<std::size_t>(experts_used);
+    return bytes;
 }
 
 }  // namespace
 
-PackedWeights pack_weights(const Weights& weights, ThreadPool& pool) {
+bool PackedLayer::reads_codes() const {
+    return wq.quantised() || wk.quantised() || wv.quantised() || index_wq.quantised() ||
+           index_wk.quantised();
+}
+
+PackedWeights pack_weights(const ModelConfig& config, const Weights& weights, ThreadPool& pool) {
     PackedWeights packed;
-    packed.output_norm = read_vector(weights.output_norm);
+    packed.output_norm = read_norm(weights.output_norm, config.zero_centred_norms);
     packed.rope_divisors = read_vector(weights.rope_freqs);
     packed.layers.resize(weights.layers.size());
     Packer packer;
@@ -82,11 +123,12 @@ PackedWeights pack_weights(const Weights& weights, ThreadPool& pool) {
     packer.plan(*weights.token_embedding, packed.token_embedding);
     if (!tied) packer.plan(*weights.output, packed.output);
     for (std::size_t i = 0; i < weights.layers.size(); ++i)
-        plan_layer(weights.layers[i], packed.layers[i], packer);
+        plan_layer(weights.layers[i], packed.layers[i], config.zero_centred_norms, packer);
     packed.memory = packer.pack(pool);
     if (tied) packed.output = packed.token_embedding;
     packed.bytes_per_token = packed.output.bytes();
-    for (const PackedLayer& layer : packed.layers) packed.bytes_per_token += bytes_of(layer);
+    for (const PackedLayer& layer : packed.layers)
+        packed.bytes_per_token += bytes_of(layer, config.moe.n_used);
     return packed;
 }
 

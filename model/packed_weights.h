@@ -12,13 +12,25 @@
 
 namespace skein::model {
 
-/// Vectors that the architecture lacks are empty. Names and shapes as in LayerWeights.
+/// gate, up and down projection of a gated MLP: a dense one, a routed or the shared expert.
+struct PackedMlp {
+    PackedMatrix gate, up, down;
+    std::size_t bytes() const { return gate.bytes() + up.bytes() + down.bytes(); }
+};
+
+/// Vectors and matrices that the layer lacks are empty. Names and shapes as in LayerWeights; norms
+/// multiply as they are (a zero-centred norm has got its 1).
 struct PackedLayer {
     std::vector<float> attn_norm, ffn_norm;
-    std::vector<float> q_norm, k_norm;
+    std::vector<float> q_norm, k_norm, index_q_norm, index_k_norm;
     std::vector<float> bq, bk, bv;
     PackedMatrix wq, wk, wv, wo;
-    PackedMatrix w_gate, w_up, w_down;
+    PackedMatrix index_wq, index_wk;
+    PackedMlp mlp;  ///< the dense MLP, or the shared expert
+    PackedMatrix router;
+    std::vector<float> router_bias;
+    std::vector<PackedMlp> experts;
+    bool reads_codes() const;  ///< whether an input projection of the attention is quantised
 };
 
 struct PackedWeights {
@@ -31,8 +43,8 @@ struct PackedWeights {
     HugeBuffer memory;
 };
 
-/// Copies and re-orders; `weights` and its file are not needed afterwards.
-/// Throws: Error when memory is exhausted or a shape cannot be packed.
-PackedWeights pack_weights(const Weights& weights, ThreadPool& pool);
+/// Copies and re-orders, and adds the 1 to zero-centred norms; `weights` and its file are not
+/// needed afterwards. Throws: Error when memory is exhausted or a shape cannot be packed.
+PackedWeights pack_weights(const ModelConfig& config, const Weights& weights, ThreadPool& pool);
 
 }  // namespace skein::model

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 
 #include "model/config.h"
 #include "model/engine.h"
@@ -27,10 +28,13 @@ class Runtime {
     std::size_t blocks_in_use() const { return blocks_->blocks_in_use(); }
     int prefill_chunk() const { return prefill_chunk_; }
 
+    /// Names the arithmetic; equal versions give equal bits for equal weights.
+    std::string numerics_version() const;
+
     BlockTable new_table() const { return {layout_, blocks_}; }
-    /// See Transformer::forward. Requires: at most prefill_chunk() tokens.
-    void evaluate(std::span<const Token> tokens, int start, BlockTable& table,
-                  std::span<float> logits);
+    /// See Transformer::forward. Requires: at most max_batch_tokens() tokens in all.
+    void evaluate(std::span<const Sequence> sequences);
+    int max_batch_tokens() const { return workspace_.max_tokens; }
 
   private:
     ModelConfig config_;

@@ -39,8 +39,9 @@ struct Session::Impl {
         table.reserve(size() + static_cast<int>(added.size()));
         tokens.reserve(tokens.size() + added.size());
         current = false;
-        runtime->evaluate(added, size(), table,
-                          with_logits ? std::span(values) : std::span<float>{});
+        Sequence sequence{added, size(), &table, {}};
+        if (with_logits) sequence.logits = values;
+        runtime->evaluate({&sequence, 1});
         tokens.insert(tokens.end(), added.begin(), added.end());
         table.advance(size());
         current = with_logits;
@@ -56,7 +57,8 @@ struct Session::Impl {
     /// Keys and values of the last token are stored already: only its logits are computed again.
     void refresh() {
         if (current) return;
-        runtime->evaluate(std::span(tokens).last(1), size() - 1, table, values);
+        const Sequence sequence{std::span(tokens).last(1), size() - 1, &table, values};
+        runtime->evaluate({&sequence, 1});
         current = true;
     }
 };

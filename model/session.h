@@ -11,6 +11,8 @@
 namespace skein::model {
 
 class Engine;
+/// Sessions that `decode_together` may advance in one pass.
+inline constexpr int kMostBatchedSessions = 64;
 using Logits = std::span<const float>;
 
 /// What `sync` did.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
+#include "model/attention/dense.h"
+#include "model/attention/msa.h"
+#include "model/attention/select.h"
 #include "model/cpu/math.h"
 #include "model/error.h"
 #include "model/expect.h"
@@ -21,60 +23,82 @@ std::ptrdiff_t offset(int row, int stride) {
 class Pass {
   public:
     Pass(const ModelConfig& config, const CpuKernels& kernels, ThreadPool& pool,
-         Workspace& workspace, BlockTable& kv, int start, int n)
-        : config_(config),
-          kernels_(kernels),
-          pool_(pool),
-          w_(workspace),
-          kv_(kv),
-          start_(start),
-          n_(n) {}
+         Workspace& workspace, std::span<const Sequence> sequences);
 
-    void embed(const PackedMatrix& embedding, std::span<const Token> tokens);
+    void embed(const PackedMatrix& embedding);
     void compute_angles(std::span<const double> frequencies);
     void layer(const PackedLayer& layer, int index);
-    void head(const PackedWeights& weights, std::span<float> logits);
+    void head(const PackedWeights& weights);
 
   private:
     template <typename Body>
-    void for_each_token(const Body& body) {
-        pool_.parallel_for(n_, pool_.grain_for(n_, 4), [&](int begin, int end) {
+    void for_each_row(const Body& body) {
+        cpu_.pool.parallel_for(n_, cpu_.pool.grain_for(n_, 4), [&](int begin, int end) {
             for (int t = begin; t < end; ++t) body(t);
         });
     }
+    const Sequence& sequence_of(int row) const {
+        return sequences_[static_cast<std::size_t>(
+            w_.rows[static_cast<std::size_t>(row)].sequence)];
+    }
     void normalize(const std::vector<float>& weight, bool quantised);
-    void quantize(const float* row, int t, int columns);
-    Activations input(const float* values, int columns) const;
-    void query_key_value(const PackedLayer& layer);
+    void project_inputs(const PackedLayer& layer);
+    void rotate(float* head, int row) const;
+    void norm_and_rotate(float* heads, int n_heads, int row, int head_dim,
+                         const std::vector<float>& norm) const;
     void rotate_and_store(const PackedLayer& layer, int index);
-    void rotate_head(float* head, int t, const std::vector<float>& norm);
-    void attend(int index);
-    void feed_forward(const PackedLayer& layer);
-    void add_projection(const PackedMatrix& matrix, const Activations& a);
+    void keep_last_rows(const PackedLayer& layer);
+    void attend(int index, const LayerConfig& layer, const PackedLayer& weights);
+    void project_attended(const PackedMatrix& wo);
+    void feed_forward(const PackedLayer& layer, int index);
+    void report_blocks(int index, int row, int n, ChoiceSink& sink) const;
+    void report_experts(int index);
 
+    /// Rows of one sequence that are still being evaluated.
+    struct Segment {
+        int first_row, n_rows, start;
+    };
     const ModelConfig& config_;
-    const CpuKernels& kernels_;
-    ThreadPool& pool_;
+    Cpu cpu_;
     Workspace& w_;
-    BlockTable& kv_;
-    int start_;
-    int n_;
+    std::span<const Sequence> sequences_;
+    std::vector<Segment> segments_;
+    int n_ = 0;
 };
 
-void Pass::embed(const PackedMatrix& embedding, std::span<const Token> tokens) {
+Pass::Pass(const ModelConfig& config, const CpuKernels& kernels, ThreadPool& pool,
+           Workspace& workspace, std::span<const Sequence> sequences)
+    : config_(config), cpu_{kernels, pool}, w_(workspace), sequences_(sequences) {
+    w_.rows.clear();
+    for (std::size_t s = 0; s < sequences.size(); ++s) {
+        const Sequence& sequence = sequences[s];
+        const int n = static_cast<int>(sequence.tokens.size());
+        expect(n >= 1, "a sequence has tokens");
+        expect(sequence.start >= 0 && sequence.start <= sequence.kv->size(),
+               "no position is skipped");
+        segments_.push_back({n_, n, sequence.start});
+        for (int i = 0; i < n; ++i) w_.rows.push_back({static_cast<int>(s), sequence.start + i});
+        n_ += n;
+    }
+    expect(n_ <= w_.max_tokens, "the tokens fit the workspace");
+}
+
+void Pass::embed(const PackedMatrix& embedding) {
     const auto dim = static_cast<std::size_t>(config_.dim);
-    for_each_token([&](int t) {
-        unpack_row(embedding, tokens[static_cast<std::size_t>(t)],
+    for_each_row([&](int t) {
+        const Sequence& sequence = sequence_of(t);
+        const int token = w_.rows[static_cast<std::size_t>(t)].position - sequence.start;
+        unpack_row(embedding, sequence.tokens[static_cast<std::size_t>(token)],
                    std::span(w_.x).subspan(static_cast<std::size_t>(t) * dim, dim));
     });
 }
 
 void Pass::compute_angles(std::span<const double> frequencies) {
     const int pairs = static_cast<int>(frequencies.size());
-    for_each_token([&](int t) {
+    for_each_row([&](int t) {
+        const int position = w_.rows[static_cast<std::size_t>(t)].position;
         for (int i = 0; i < pairs; ++i) {
-            const SinCos angle =
-                sincos_f64((start_ + t) * frequencies[static_cast<std::size_t>(i)]);
+            const SinCos angle = sincos_f64(position * frequencies[static_cast<std::size_t>(i)]);
             const auto at = static_cast<std::size_t>(offset(t, pairs) + i);
             w_.cosines[at] = static_cast<float>(angle.cos);
             w_.sines[at] = static_cast<float>(angle.sin);
@@ -82,188 +106,301 @@ void Pass::compute_angles(std::span<const double> frequencies) {
     });
 }
 
-void Pass::quantize(const float* row, int t, int columns) {
-    const int blocks = columns / kBlockColumns;
-    kernels_.quantize_row(row, columns, w_.codes.data() + offset(t, columns),
-                          w_.scales.data() + offset(t, blocks), w_.sums.data() + offset(t, blocks));
-}
-
-Activations Pass::input(const float* values, int columns) const {
-    return {columns, values, w_.codes.data(), w_.scales.data(), w_.sums.data()};
-}
-
 void Pass::normalize(const std::vector<float>& weight, bool quantised) {
-    for_each_token([&](int t) {
-        float* out = w_.normed.data() + offset(t, config_.dim);
-        kernels_.rmsnorm(w_.x.data() + offset(t, config_.dim), weight.data(), config_.dim,
-                         config_.norm_eps, out);
-        if (quantised) quantize(out, t, config_.dim);
+    w_.normed.reserve(n_, config_.dim, quantised);
+    for_each_row([&](int t) {
+        cpu_.kernels.rmsnorm(w_.x.data() + offset(t, config_.dim), weight.data(), config_.dim,
+                             config_.norm_eps, w_.normed.values.data() + offset(t, config_.dim));
+        if (quantised) w_.normed.quantize_row(cpu_.kernels, t, config_.dim);
     });
 }
 
-void Pass::query_key_value(const PackedLayer& layer) {
-    const Activations a = input(w_.normed.data(), config_.dim);
+/// q, k, v and the index branch's q and k.
+void Pass::project_inputs(const PackedLayer& layer) {
+    const Activations a = w_.normed.view(config_.dim);
     struct Part {
         const PackedMatrix& matrix;
         std::vector<float>& out;
     };
-    const Part parts[3] = {{layer.wq, w_.q}, {layer.wk, w_.k}, {layer.wv, w_.v}};
+    const Part parts[] = {{layer.wq, w_.q},
+                          {layer.wk, w_.k},
+                          {layer.wv, w_.v},
+                          {layer.index_wq, w_.index_q},
+                          {layer.index_wk, w_.index_k}};
     int panels = 0;
     for (const Part& part : parts) panels += part.matrix.n_panels();
-    // One loop over the panels of all three, so that the threads meet once.
-    pool_.parallel_for(
-        panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
+    // One loop over the panels of all, so that the threads meet once.
+    cpu_.pool.parallel_for(
+        panels, cpu_.pool.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
             int first = 0;
             for (const Part& part : parts) {
                 const int last = first + part.matrix.n_panels();
                 const int from = std::max(begin, first);
                 const int to = std::min(end, last);
                 if (from < to)
-                    kernels_.matmul(part.matrix, from - first, to - first, a, n_, part.out.data(),
-                                    static_cast<std::size_t>(part.matrix.padded_rows()));
+                    cpu_.kernels.matmul(part.matrix, from - first, to - first, a, n_,
+                                        part.out.data(),
+                                        static_cast<std::size_t>(part.matrix.padded_rows()));
                 first = last;
             }
         });
 }
 
-void Pass::rotate_head(float* head, int t, const std::vector<float>& norm) {
-    if (!norm.empty())
-        kernels_.rmsnorm(head, norm.data(), config_.head_dim, config_.norm_eps, head);
-    const auto angles = offset(t, config_.rope_dim / 2);
-    const auto rope = config_.rope == RopeKind::interleaved ? kernels_.rope_interleaved
-                                                            : kernels_.rope_half_split;
-    rope(head, w_.cosines.data() + angles, w_.sines.data() + angles, config_.rope_dim);
+void Pass::rotate(float* head, int row) const {
+    const auto angles = offset(row, config_.rope_dim / 2);
+    const auto turn = config_.rope == RopeKind::interleaved ? cpu_.kernels.rope_interleaved
+                                                            : cpu_.kernels.rope_half_split;
+    turn(head, w_.cosines.data() + angles, w_.sines.data() + angles, config_.rope_dim);
+}
+
+/// `norm` is empty, of one head's size (each head on its own) or of all heads together.
+void Pass::norm_and_rotate(float* heads, int n_heads, int row, int head_dim,
+                           const std::vector<float>& norm) const {
+    const int width = static_cast<int>(norm.size());
+    if (width > head_dim || (width == head_dim && n_heads == 1))
+        cpu_.kernels.rmsnorm(heads, norm.data(), width, config_.norm_eps, heads);
+    for (int h = 0; h < n_heads; ++h) {
+        float* head = heads + offset(h, head_dim);
+        if (width == head_dim && n_heads > 1)
+            cpu_.kernels.rmsnorm(head, norm.data(), head_dim, config_.norm_eps, head);
+        rotate(head, row);
+    }
 }
 
 void Pass::rotate_and_store(const PackedLayer& layer, int index) {
+    const LayerConfig& kinds = config_.layers[static_cast<std::size_t>(index)];
     const int head_dim = config_.head_dim;
-    const int n_kv_heads = kv_.layout().n_kv_heads(index);
+    const int index_dim = config_.msa.index_dim;
+    const bool sparse = kinds.attention == AttentionKind::msa;
     const float softmax_scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
     const auto add_bias = [&](float* row, const std::vector<float>& bias) {
-        if (!bias.empty()) kernels_.add(row, bias.data(), static_cast<int>(bias.size()));
+        if (!bias.empty()) cpu_.kernels.add(row, bias.data(), static_cast<int>(bias.size()));
     };
-    for_each_token([&](int t) {
+    for_each_row([&](int t) {
         float* q = w_.q.data() + offset(t, layer.wq.padded_rows());
         float* k = w_.k.data() + offset(t, layer.wk.padded_rows());
         float* v = w_.v.data() + offset(t, layer.wv.padded_rows());
         add_bias(q, layer.bq);
         add_bias(k, layer.bk);
         add_bias(v, layer.bv);
-        for (int h = 0; h < config_.n_heads; ++h)
-            rotate_head(q + offset(h, head_dim), t, layer.q_norm);
-        kernels_.scale(q, softmax_scale, config_.n_heads * head_dim);
-        if (start_ + t < kv_.size()) return;  // stored before, with the same bits
-        std::byte* block = kv_.writable_block(start_ + t);
-        for (int h = 0; h < n_kv_heads; ++h) {
-            rotate_head(k + offset(h, head_dim), t, layer.k_norm);
-            kv_.layout().store(kernels_, block, index, h, (start_ + t) % kBlockTokens,
-                               k + offset(h, head_dim), v + offset(h, head_dim));
-        }
+        norm_and_rotate(q, config_.n_heads, t, head_dim, layer.q_norm);
+        cpu_.kernels.scale(q, softmax_scale, config_.n_heads * head_dim);
+        if (sparse)
+            norm_and_rotate(w_.index_q.data() + offset(t, layer.index_wq.padded_rows()),
+                            kinds.n_kv_heads, t, index_dim, layer.index_q_norm);
+        const int position = w_.rows[static_cast<std::size_t>(t)].position;
+        BlockTable& kv = *sequence_of(t).kv;
+        if (position < kv.size()) return;  // stored before, with the same bits
+        std::byte* block = kv.writable_block(position);
+        const int place = position % kBlockTokens;
+        norm_and_rotate(k, kinds.n_kv_heads, t, head_dim, layer.k_norm);
+        for (int h = 0; h < kinds.n_kv_heads; ++h)
+            kv.layout().store(cpu_.kernels, block, index, h, place, k + offset(h, head_dim),
+                              v + offset(h, head_dim));
+        if (!sparse) return;
+        float* index_k = w_.index_k.data() + offset(t, layer.index_wk.padded_rows());
+        norm_and_rotate(index_k, 1, t, index_dim, layer.index_k_norm);
+        kv.layout().store_index(cpu_.kernels, block, index, place, index_k);
     });
 }
 
-void Pass::attend(int index) {
-    DenseAttention call;
-    call.table = &kv_;
-    call.layer = index;
-    call.start = start_;
-    call.n_tokens = n_;
-    call.n_heads = config_.n_heads;
-    call.queries = w_.q.data();
-    call.out = w_.attended.data();
-    attend_dense(call, kernels_, pool_, w_.attention);
+/// The last layer's keys and values are stored; what else it computes is only read for the last
+/// token of sequences that ask for logits (or where choices are recorded).
+void Pass::keep_last_rows(const PackedLayer& layer) {
+    struct Rows {
+        std::vector<float>& values;
+        int stride;
+    };
+    const Rows all[] = {{w_.x, config_.dim},
+                        {w_.q, layer.wq.padded_rows()},
+                        {w_.index_q, layer.index_wq.padded_rows()}};
+    int kept = 0;
+    std::vector<Segment> segments;
+    for (const Segment& segment : segments_) {
+        const Sequence& sequence = sequence_of(segment.first_row);
+        int wanted = segment.n_rows;
+        if (sequence.choices == nullptr) wanted = sequence.logits.empty() ? 0 : 1;
+        if (wanted == 0) continue;
+        const int skipped = segment.n_rows - wanted;
+        segments.push_back({kept, wanted, segment.start + skipped});
+        for (int from = segment.first_row + skipped; wanted > 0; --wanted, ++from, ++kept) {
+            if (from == kept) continue;
+            for (const Rows& rows : all)
+                std::copy_n(rows.values.begin() + offset(from, rows.stride), rows.stride,
+                            rows.values.begin() + offset(kept, rows.stride));
+            w_.rows[static_cast<std::size_t>(kept)] = w_.rows[static_cast<std::size_t>(from)];
+        }
+    }
+    segments_ = std::move(segments);
+    n_ = kept;
 }
 
-/// x += matrix * a; each thread adds the channels that it computed.
-void Pass::add_projection(const PackedMatrix& matrix, const Activations& a) {
-    const int stride = matrix.padded_rows();
-    const int panels = matrix.n_panels();
-    pool_.parallel_for(panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2),
-                       [&](int begin, int end) {
-                           kernels_.matmul(matrix, begin, end, a, n_, w_.projected.data(),
-                                           static_cast<std::size_t>(stride));
-                           const int first = begin * kPanelRows;
-                           const int count = std::min(end * kPanelRows, matrix.rows) - first;
-                           for (int t = 0; t < n_; ++t)
-                               kernels_.add(w_.x.data() + offset(t, config_.dim) + first,
-                                            w_.projected.data() + offset(t, stride) + first, count);
-                       });
+void Pass::attend(int index, const LayerConfig& layer, const PackedLayer& weights) {
+    for (const Segment& segment : segments_) {
+        const Sequence& sequence = sequence_of(segment.first_row);
+        AttentionCall call;
+        call.table = sequence.kv;
+        call.layer = index;
+        call.start = segment.start;
+        call.n_tokens = segment.n_rows;
+        call.n_heads = config_.n_heads;
+        call.queries = w_.q.data() + offset(segment.first_row, weights.wq.padded_rows());
+        call.out = w_.attended.values.data() +
+                   offset(segment.first_row, config_.n_heads * config_.head_dim);
+        if (layer.attention == AttentionKind::dense) {
+            attend_dense(call, cpu_.kernels, cpu_.pool, w_.attention);
+            continue;
+        }
+        IndexCall branch;
+        branch.msa = &config_.msa;
+        branch.stride = weights.index_wq.padded_rows();
+        branch.queries =
+            w_.index_q.data() + offset(segment.first_row, weights.index_wq.padded_rows());
+        branch.selected =
+            w_.selected.data() + offset(segment.first_row, layer.n_kv_heads * config_.msa.top_k);
+        attend_msa(call, branch, cpu_.kernels, cpu_.pool, w_.attention);
+        if (sequence.choices != nullptr)
+            report_blocks(index, segment.first_row, segment.n_rows, *sequence.choices);
+    }
 }
 
-void Pass::feed_forward(const PackedLayer& layer) {
-    const Activations a = input(w_.normed.data(), config_.dim);
-    const int hidden = layer.w_down.columns;
-    const int stride = layer.w_gate.padded_rows();
-    const int panels = layer.w_gate.n_panels();
-    pool_.parallel_for(
-        panels, pool_.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
-            const auto row_stride = static_cast<std::size_t>(stride);
-            kernels_.matmul(layer.w_gate, begin, end, a, n_, w_.gate.data(), row_stride);
-            kernels_.matmul(layer.w_up, begin, end, a, n_, w_.up.data(), row_stride);
+void Pass::report_blocks(int index, int row, int n, ChoiceSink& sink) const {
+    const int width =
+        config_.layers[static_cast<std::size_t>(index)].n_kv_heads * config_.msa.top_k;
+    for (int t = row; t < row + n; ++t)
+        sink.on_blocks(index, w_.rows[static_cast<std::size_t>(t)].position,
+                       {w_.selected.data() + offset(t, width), static_cast<std::size_t>(width)});
+}
+
+void Pass::report_experts(int index) {
+    const int used = config_.moe.n_used;
+    for (int t = 0; t < n_; ++t) {
+        ChoiceSink* sink = sequence_of(t).choices;
+        if (sink == nullptr) continue;
+        sink->on_experts(index, w_.rows[static_cast<std::size_t>(t)].position,
+                         {w_.moe.experts.data() + offset(t, used), static_cast<std::size_t>(used)});
+    }
+}
+
+/// x += wo * attended; each thread adds the channels that it computed.
+void Pass::project_attended(const PackedMatrix& wo) {
+    const int width = config_.n_heads * config_.head_dim;
+    if (wo.quantised()) {
+        w_.attended.reserve(n_, width, true);
+        for_each_row([&](int t) { w_.attended.quantize_row(cpu_.kernels, t, width); });
+    }
+    const Activations a = w_.attended.view(width);
+    const int stride = wo.padded_rows();
+    const int panels = wo.n_panels();
+    cpu_.pool.parallel_for(
+        panels, cpu_.pool.grain_for(panels, n_ == 1 ? 1 : 4, 2), [&](int begin, int end) {
+            cpu_.kernels.matmul(wo, begin, end, a, n_, w_.projected.data(),
+                                static_cast<std::size_t>(stride));
             const int first = begin * kPanelRows;
-            const int count = std::min(end * kPanelRows, hidden) - first;
-            for (int t = 0; t < n_; ++t) {
-                float* gate = w_.gate.data() + offset(t, stride) + first;
-                kernels_.swiglu(gate, w_.up.data() + offset(t, stride) + first, count, gate);
-            }
+            const int count = std::min(end * kPanelRows, wo.rows) - first;
+            for (int t = 0; t < n_; ++t)
+                cpu_.kernels.add(w_.x.data() + offset(t, config_.dim) + first,
+                                 w_.projected.data() + offset(t, stride) + first, count);
         });
-    if (stride != hidden)  // close the gaps of padded rows: the next projection reads dense rows
-        for (int t = 1; t < n_; ++t)
-            std::memmove(w_.gate.data() + offset(t, hidden), w_.gate.data() + offset(t, stride),
-                         static_cast<std::size_t>(hidden) * sizeof(float));
-    if (layer.w_down.quantised())
-        for_each_token([&](int t) { quantize(w_.gate.data() + offset(t, hidden), t, hidden); });
-    add_projection(layer.w_down, input(w_.gate.data(), hidden));
+}
+
+void Pass::feed_forward(const PackedLayer& layer, int index) {
+    const Activations a = w_.normed.view(config_.dim);
+    if (config_.layers[static_cast<std::size_t>(index)].mlp == MlpKind::moe) {
+        add_experts(config_, layer, cpu_, a, n_, w_.moe, w_.mlp, w_.projected.data(), w_.x.data());
+        report_experts(index);
+        return;
+    }
+    const MlpGroup all{&layer.mlp, 0, n_};
+    gated_mlps(config_, cpu_, {&all, 1}, a, w_.mlp, w_.projected.data(), w_.x.data());
 }
 
 void Pass::layer(const PackedLayer& layer, int index) {
-    normalize(layer.attn_norm,
-              layer.wq.quantised() || layer.wk.quantised() || layer.wv.quantised());
-    query_key_value(layer);
+    normalize(layer.attn_norm, layer.reads_codes());
+    project_inputs(layer);
     rotate_and_store(layer, index);
-    attend(index);
-    const int width = config_.n_heads * config_.head_dim;
-    if (layer.wo.quantised())
-        for_each_token([&](int t) { quantize(w_.attended.data() + offset(t, width), t, width); });
-    add_projection(layer.wo, input(w_.attended.data(), width));
+    if (index + 1 == config_.n_layers()) keep_last_rows(layer);
+    if (n_ == 0) return;
+    attend(index, config_.layers[static_cast<std::size_t>(index)], layer);
+    project_attended(layer.wo);
 
-    normalize(layer.ffn_norm, layer.w_gate.quantised() || layer.w_up.quantised());
-    feed_forward(layer);
+    const bool experts_read_codes = !layer.experts.empty() && (layer.experts[0].gate.quantised() ||
+                                                               layer.experts[0].up.quantised());
+    normalize(layer.ffn_norm, layer.mlp.gate.quantised() || layer.mlp.up.quantised() ||
+                                  layer.router.quantised() || experts_read_codes);
+    feed_forward(layer, index);
 }
 
-void Pass::head(const PackedWeights& weights, std::span<float> logits) {
-    const float* last = w_.x.data() + offset(n_ - 1, config_.dim);
-    kernels_.rmsnorm(last, weights.output_norm.data(), config_.dim, config_.norm_eps,
-                     w_.normed.data());
-    if (weights.output.quantised()) quantize(w_.normed.data(), 0, config_.dim);
-    const Activations a = input(w_.normed.data(), config_.dim);
+void Pass::head(const PackedWeights& weights) {
+    int rows = 0;
+    for (const Segment& segment : segments_) {
+        const int last = segment.first_row + segment.n_rows - 1;
+        if (sequence_of(last).logits.empty()) continue;
+        if (rows != last) {
+            std::copy_n(w_.x.begin() + offset(last, config_.dim), config_.dim,
+                        w_.x.begin() + offset(rows, config_.dim));
+            w_.rows[static_cast<std::size_t>(rows)] = w_.rows[static_cast<std::size_t>(last)];
+        }
+        ++rows;
+    }
+    if (rows == 0) return;
+    n_ = rows;
+    normalize(weights.output_norm, weights.output.quantised());
+    const Activations a = w_.normed.view(config_.dim);
     const int panels = weights.output.n_panels();
-    pool_.parallel_for(panels, pool_.grain_for(panels, 4, 2), [&](int begin, int end) {
-        kernels_.matmul(weights.output, begin, end, a, 1, w_.logits.data(), w_.logits.size());
+    const auto stride = static_cast<std::size_t>(weights.output.padded_rows());
+    w_.logits.resize(std::max(w_.logits.size(), static_cast<std::size_t>(rows) * stride));
+    cpu_.pool.parallel_for(panels, cpu_.pool.grain_for(panels, 4, 2), [&](int begin, int end) {
+        cpu_.kernels.matmul(weights.output, begin, end, a, rows, w_.logits.data(), stride);
     });
-    std::copy_n(w_.logits.begin(), logits.size(), logits.begin());
+    for (int t = 0; t < rows; ++t) {
+        const std::span<float> out = sequence_of(t).logits;
+        std::copy_n(w_.logits.begin() + static_cast<std::ptrdiff_t>(stride) * t, out.size(),
+                    out.begin());
+    }
 }
 
 void refuse(const ModelConfig& config, const std::string& what) {
     throw Error(fmt::format("model of architecture '{}': {}", config.architecture, what));
 }
 
+void check_head(const ModelConfig& config, const char* what, int dim) {
+    if (dim % 8 != 0 || dim < 8 || dim > kLargestHeadDim)
+        refuse(config, fmt::format("{} of {} channels; expected a multiple of 8 up to {}", what,
+                                   dim, kLargestHeadDim));
+    if (config.rope_dim % 2 != 0 || config.rope_dim > dim)
+        refuse(config, fmt::format("{} rotary channels in {} of {}", config.rope_dim, what, dim));
+}
+
+void check_msa(const ModelConfig& config) {
+    const MsaConfig& msa = config.msa;
+    check_head(config, "index heads", msa.index_dim);
+    const bool fits = msa.block_tokens >= 8 && msa.block_tokens <= kBlockTokens &&
+                      kBlockTokens % msa.block_tokens == 0;
+    if (!fits)
+        refuse(config, fmt::format("sparse attention with blocks of {} tokens; expected 8, 16, 32, "
+                                   "64 or 128",
+                                   msa.block_tokens));
+    if (msa.top_k < 1 || msa.top_k > kMostSelectedBlocks)
+        refuse(config, fmt::format("sparse attention selects {} blocks; expected 1 to {}",
+                                   msa.top_k, kMostSelectedBlocks));
+}
+
 void check_supported(const ModelConfig& config, const PackedWeights& weights) {
-    if (config.head_dim % 8 != 0 || config.head_dim > kLargestHeadDim)
-        refuse(config, fmt::format("heads of {} channels; expected a multiple of 8 up to {}",
-                                   config.head_dim, kLargestHeadDim));
-    if (config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim)
-        refuse(config,
-               fmt::format("{} rotary channels in heads of {}", config.rope_dim, config.head_dim));
+    check_head(config, "heads", config.head_dim);
     for (int i = 0; i < config.n_layers(); ++i) {
         const LayerConfig& layer = config.layers[static_cast<std::size_t>(i)];
-        if (layer.attention != AttentionKind::dense || layer.mlp != MlpKind::dense)
-            refuse(config, fmt::format("layer {} has sparse attention or experts, which this build "
-                                       "cannot evaluate; expected dense attention and SwiGLU",
-                                       i));
         if (layer.n_kv_heads < 1 || config.n_heads % layer.n_kv_heads != 0)
             refuse(config, fmt::format("layer {}: {} query heads do not divide among {} KV heads",
                                        i, config.n_heads, layer.n_kv_heads));
+        if (layer.attention == AttentionKind::msa) check_msa(config);
+        if (layer.attention == AttentionKind::msa && layer.n_kv_heads > kMostSelectedBlocks)
+            refuse(config, fmt::format("layer {}: {} index heads; expected at most {}", i,
+                                       layer.n_kv_heads, kMostSelectedBlocks));
+        if (layer.mlp == MlpKind::moe &&
+            (config.moe.n_used < 1 || config.moe.n_used > config.moe.n_experts))
+            refuse(config, fmt::format("{} of {} experts are used", config.moe.n_used,
+                                       config.moe.n_experts));
     }
     expect(weights.layers.size() == config.layers.size(), "weights for every layer");
 }
@@ -275,32 +412,30 @@ Workspace::Workspace(const ModelConfig& config, const PackedWeights& weights, in
     const auto n = static_cast<std::size_t>(tokens);
     int q_rows = 0;
     int kv_rows = 0;
-    int hidden = 0;
-    int widest = config.dim;
+    int index_rows = 0;
+    int index_k_rows = 0;
     for (const PackedLayer& layer : weights.layers) {
         q_rows = std::max(q_rows, layer.wq.padded_rows());
         kv_rows = std::max({kv_rows, layer.wk.padded_rows(), layer.wv.padded_rows()});
-        hidden = std::max(hidden, layer.w_gate.padded_rows());
-        widest = std::max({widest, layer.wo.columns, layer.w_down.columns});
+        index_rows = std::max(index_rows, layer.index_wq.padded_rows());
+        index_k_rows = std::max(index_k_rows, layer.index_wk.padded_rows());
     }
     const auto floats = [n](int columns) {
         return std::vector<float>(n * static_cast<std::size_t>(columns));
     };
+    rows.reserve(n);
     x = floats(config.dim);
-    normed = floats(config.dim);
     q = floats(q_rows);
     k = floats(kv_rows);
     v = floats(kv_rows);
-    attended = floats(config.n_heads * config.head_dim);
-    gate = floats(hidden);
-    up = floats(hidden);
+    index_q = floats(index_rows);
+    index_k = floats(index_k_rows);
+    attended.values = floats(config.n_heads * config.head_dim);
     projected = floats((config.dim + kPanelRows - 1) / kPanelRows * kPanelRows);
     cosines = floats(config.rope_dim / 2);
     sines = floats(config.rope_dim / 2);
-    logits.resize(static_cast<std::size_t>(weights.output.padded_rows()));
-    codes.resize(n * static_cast<std::size_t>(widest));
-    scales = floats(widest / kBlockColumns);
-    sums = floats(widest / kBlockColumns);
+    if (index_rows > 0)
+        selected.resize(n * static_cast<std::size_t>(config.n_kv_heads * config.msa.top_k));
 }
 
 Transformer::Transformer(const ModelConfig& config, const PackedWeights& weights,
@@ -316,17 +451,13 @@ Transformer::Transformer(const ModelConfig& config, const PackedWeights& weights
     }
 }
 
-void Transformer::forward(std::span<const Token> tokens, int start, BlockTable& kv,
-                          Workspace& workspace, std::span<float> logits) const {
-    const int n = static_cast<int>(tokens.size());
-    expect(n >= 1 && n <= workspace.max_tokens, "a chunk fits the workspace");
-    expect(start >= 0 && start <= kv.size(), "no position is skipped");
-    Pass pass(config_, kernels_, pool_, workspace, kv, start, n);
-    pass.embed(weights_.token_embedding, tokens);
+void Transformer::forward(std::span<const Sequence> sequences, Workspace& workspace) const {
+    Pass pass(config_, kernels_, pool_, workspace, sequences);
+    pass.embed(weights_.token_embedding);
     pass.compute_angles(frequencies_);
     for (int i = 0; i < config_.n_layers(); ++i)
         pass.layer(weights_.layers[static_cast<std::size_t>(i)], i);
-    if (!logits.empty()) pass.head(weights_, logits);
+    pass.head(weights_);
 }
 
 }  // namespace skein::model

@@ -1,36 +1,67 @@
 #pragma once
-// The forward pass of a decoder-only transformer (llama, qwen2, qwen3): from tokens to logits.
-// Source: Touvron et al. 2023 (LLaMA); RoPE: Su et al. 2021; grouped queries: Ainslie et al. 2023.
+// The forward pass of a decoder-only transformer: from tokens to logits, for dense and sparse
+// attention, dense MLPs and mixtures of experts, and for several timelines at once.
+// Source: Touvron et al. 2023 (LLaMA); RoPE: Su et al. 2021; grouped queries: Ainslie et al. 2023;
+// MiniMax-M3: its config.json and model code in transformers.
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "model/attention/dense.h"
+#include "model/attention/attention.h"
 #include "model/config.h"
 #include "model/cpu/kernels.h"
 #include "model/cpu/thread_pool.h"
 #include "model/kv/block_table.h"
+#include "model/moe.h"
 #include "model/packed_weights.h"
 #include "model/token.h"
 
 namespace skein::model {
 
-/// Activations of one chunk of tokens; allocated once and reused by every call.
+/// Receives what the layers chose, while they are evaluated. Positions of one layer come in order.
+struct ChoiceSink {
+    virtual ~ChoiceSink() = default;
+    /// Shapes: blocks [n_kv_heads, top_k], each list ascending, then -1.
+    virtual void on_blocks(int layer, int position, std::span<const std::int32_t> blocks) = 0;
+    /// Shapes: experts [n_used], in the order of choice.
+    virtual void on_experts(int layer, int position, std::span<const std::int32_t> experts) = 0;
+};
+
+/// Some tokens of one timeline, at the positions `start`, start + 1, ...
+/// Requires: start <= kv->size(), room reserved in kv. Shapes: logits [vocab_size] or empty; they
+/// are those after the last token.
+struct Sequence {
+    std::span<const Token> tokens;
+    int start = 0;
+    BlockTable* kv = nullptr;
+    std::span<float> logits;
+    ChoiceSink* choices = nullptr;
+};
+
+/// Activations of one call; allocated once and reused by every call.
 struct Workspace {
     Workspace(const ModelConfig& config, const PackedWeights& weights, int max_tokens);
 
+    /// Where a row of activations belongs.
+    struct Row {
+        int sequence = 0;
+        int position = 0;
+    };
     int max_tokens;
-    std::vector<float> x;               ///< residual stream [n, dim]
-    std::vector<float> normed;          ///< [n, dim]
-    std::vector<float> q, k, v;         ///< [n, padded rows of wq, wk, wv]
-    std::vector<float> attended;        ///< [n, n_heads * head_dim]
-    std::vector<float> gate, up;        ///< [n, hidden_dim]; gate becomes the hidden layer
-    std::vector<float> projected;       ///< [n, padded rows of wo, w_down]
-    std::vector<float> cosines, sines;  ///< [n, rope_dim / 2]
-    std::vector<float> logits;          ///< [padded rows of the output head]
-    std::vector<std::int16_t> codes;    ///< quantised input of a projection
-    std::vector<float> scales, sums;
+    std::vector<Row> rows;
+    std::vector<float> x;                 ///< residual stream [n, dim]
+    RowBuffer normed;                     ///< [n, dim]
+    std::vector<float> q, k, v;           ///< [n, padded rows of wq, wk, wv]
+    std::vector<float> index_q, index_k;  ///< [n, padded rows of index_wq, index_wk]
+    RowBuffer attended;                   ///< [n, n_heads * head_dim]
+    std::vector<float> projected;         ///< [n, padded dim]
+    std::vector<float> cosines, sines;    ///< [n, rope_dim / 2]
+    std::vector<float> logits;            ///< [sequences, padded rows of the output head]
+    std::vector<std::int32_t> selected;   ///< [n, n_kv_heads, msa.top_k]
     AttentionScratch attention;
+    MlpScratch mlp;
+    MoeScratch moe;
 };
 
 class Transformer {
@@ -39,13 +70,12 @@ class Transformer {
     Transformer(const ModelConfig& config, const PackedWeights& weights, const CpuKernels& kernels,
                 ThreadPool& pool);
 
-    /// Evaluates `tokens` at the positions `start`, start + 1, ... and stores the keys and values
-    /// of those positions that `kv` does not hold yet. When `logits` is not empty it receives those
-    /// after the last token.
-    /// Requires: start <= kv.size(), room reserved in kv, at most workspace.max_tokens tokens, ids
-    /// in range. Shapes: logits [vocab_size] or empty. Threads: one call at a time.
-    void forward(std::span<const Token> tokens, int start, BlockTable& kv, Workspace& workspace,
-                 std::span<float> logits) const;
+    /// Evaluates all tokens of all sequences in one pass over the weights and stores the keys and
+    /// values of those positions that their tables do not hold yet. Every row is computed as if it
+    /// were alone, so its bits do not depend on its neighbours.
+    /// Requires: at most workspace.max_tokens tokens in all, at least one each, ids in range, all
+    /// tables distinct. Threads: one call at a time.
+    void forward(std::span<const Sequence> sequences, Workspace& workspace) const;
 
   private:
     const ModelConfig& config_;

@@ -3,91 +3,30 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 
 namespace skein::model {
 namespace {
 
 constexpr int kTileRows = 48;  // query rows that pass over the blocks together
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 struct Shape {
     int head_dim, n_kv_heads, group;  // group: query heads that share a KV head
     std::ptrdiff_t token_stride;
 };
 
-Shape shape_of(const DenseAttention& call) {
-    const KvLayout& layout = call.table->layout();
-    const int n_kv_heads = layout.n_kv_heads(call.layer);
-    return {layout.head_dim(), n_kv_heads, call.n_heads / n_kv_heads,
-            static_cast<std::ptrdiff_t>(call.n_heads) * layout.head_dim()};
+Shape shape_of(const AttentionCall& call) {
+    return {call.head_dim(), call.n_kv_heads(), call.group(), call.token_stride()};
 }
 
-AttentionBlock block_view(const DenseAttention& call, int kv_head, int index) {
-    const KvLayout& layout = call.table->layout();
-    const std::byte* memory = call.table->block(index);
-    AttentionBlock block;
-    block.type = layout.type();
-    block.keys = memory + layout.keys(call.layer, kv_head);
-    block.values = memory + layout.values(call.layer, kv_head);
-    block.head_dim = layout.head_dim();
-    if (layout.type() == KvType::int16) {
-        block.key_scales = reinterpret_cast<const float*>(block.keys + layout.scales_offset());
-        block.value_scales = reinterpret_cast<const float*>(block.values + layout.scales_offset());
-    }
-    return block;
-}
-
-// ---------------------------------------------------------------- one token
-
-/// All (KV head, block) pairs in parallel, then one fold a query head.
-void attend_one(const DenseAttention& call, const CpuKernels& kernels, ThreadPool& pool,
+void attend_one(const AttentionCall& call, const CpuKernels& kernels, ThreadPool& pool,
                 AttentionScratch& scratch) {
-    const Shape shape = shape_of(call);
-    const int n_blocks = call.start / kBlockTokens + 1;
-    const auto parts = static_cast<std::size_t>(n_blocks) * static_cast<std::size_t>(call.n_heads);
-    if (scratch.total.size() < parts) {
-        scratch.maximum.resize(parts);
-        scratch.total.resize(parts);
-        scratch.weighted.resize(parts * static_cast<std::size_t>(shape.head_dim));
-    }
-    const int items = n_blocks * shape.n_kv_heads;
-    pool.parallel_for(items, pool.grain_for(items, 2), [&](int begin, int end) {
-        for (int item = begin; item < end; ++item) {
-            const int kv_head = item / n_blocks;
-            const int index = item % n_blocks;
-            std::array<int, kTileRows> visible{};
-            visible.fill(std::min(kBlockTokens, call.start + 1 - index * kBlockTokens));
-            for (int row = 0; row < shape.group; row += kTileRows) {
-                AttentionBlock block = block_view(call, kv_head, index);
-                const std::ptrdiff_t part = static_cast<std::ptrdiff_t>(item) * shape.group + row;
-                block.n_rows = std::min(kTileRows, shape.group - row);
-                block.queries =
-                    call.queries +
-                    static_cast<std::ptrdiff_t>(kv_head * shape.group + row) * shape.head_dim;
-                block.visible = visible.data();
-                block.maximum = scratch.maximum.data() + part;
-                block.total = scratch.total.data() + part;
-                block.weighted = scratch.weighted.data() + part * shape.head_dim;
-                kernels.attend(block);
-            }
-        }
-    });
-    for (int head = 0; head < call.n_heads; ++head) {
-        float maximum = kMinusInfinity;
-        float total = 0.0F;
-        float* out = call.out + static_cast<std::ptrdiff_t>(head) * shape.head_dim;
-        std::fill_n(out, shape.head_dim, 0.0F);
-        for (int index = 0; index < n_blocks; ++index) {
-            const std::ptrdiff_t part =
-                static_cast<std::ptrdiff_t>(head / shape.group * n_blocks + index) * shape.group +
-                head % shape.group;
-            kernels.merge(maximum, total, out, scratch.maximum[static_cast<std::size_t>(part)],
-                          scratch.total[static_cast<std::size_t>(part)],
-                          scratch.weighted.data() + part * shape.head_dim, shape.head_dim);
-        }
-        kernels.finish(out, total, shape.head_dim, out);
-    }
+    scratch.begins.clear();
+    for (int index = 0; index <= call.start / kBlockTokens; ++index)
+        if (!call.table->evicted(index)) scratch.begins.push_back(index * kBlockTokens);
+    BlockLists lists;
+    lists.begins = scratch.begins.data();
+    lists.count = static_cast<int>(scratch.begins.size());
+    attend_token(call, lists, kernels, pool, scratch);
 }
 
 // ---------------------------------------------------------------- several tokens
@@ -113,19 +52,8 @@ struct BlockResult {
     std::array<float, kLargestHeadDim * kBlockTokens> values;
 };
 
-void widen(const CpuKernels& kernels, AttentionBlock& block, BlockResult& result) {
-    if (block.type == KvType::f32) return;
-    const int elements = block.head_dim * kBlockTokens;
-    kernels.widen(reinterpret_cast<const std::int16_t*>(block.keys), elements, result.keys.data());
-    kernels.widen(reinterpret_cast<const std::int16_t*>(block.values), elements,
-                  result.values.data());
-    block.type = KvType::f32;
-    block.keys = reinterpret_cast<const std::byte*>(result.keys.data());
-    block.values = reinterpret_cast<const std::byte*>(result.values.data());
-}
-
-void fold_block(const DenseAttention& call, const CpuKernels& kernels, const Shape& shape,
-                int index, Tile& tile, BlockResult& result) {
+void fold_block(const AttentionCall& call, const CpuKernels& kernels, const Shape& shape, int index,
+                Tile& tile, BlockResult& result) {
     std::array<int, kTileRows> visible{};
     int first = 0;  // earlier rows of the tile lie before this block
     for (int r = 0; r < tile.n_rows; ++r) {
@@ -134,7 +62,7 @@ void fold_block(const DenseAttention& call, const CpuKernels& kernels, const Sha
         if (seen <= 0) first = r + 1;
         visible[static_cast<std::size_t>(r)] = seen;
     }
-    AttentionBlock block = block_view(call, tile.kv_head, index);
+    AttentionBlock block = block_view(call, tile.kv_head, index * kBlockTokens);
     const auto offset = static_cast<std::ptrdiff_t>(first) * shape.head_dim;
     block.n_rows = tile.n_rows - first;
     block.queries = tile.queries.data() + offset;
@@ -142,7 +70,7 @@ void fold_block(const DenseAttention& call, const CpuKernels& kernels, const Sha
     block.maximum = result.maximum.data() + first;
     block.total = result.total.data() + first;
     block.weighted = result.weighted.data() + offset;
-    if (block.n_rows > 8) widen(kernels, block, result);
+    if (block.n_rows > 8) widen_block(kernels, block, result.keys.data(), result.values.data());
     kernels.attend(block);
     for (int r = first; r < tile.n_rows; ++r) {
         const auto i = static_cast<std::size_t>(r);
@@ -152,7 +80,7 @@ void fold_block(const DenseAttention& call, const CpuKernels& kernels, const Sha
     }
 }
 
-void attend_tile(const DenseAttention& call, const CpuKernels& kernels, const Shape& shape,
+void attend_tile(const AttentionCall& call, const CpuKernels& kernels, const Shape& shape,
                  Tile& tile, BlockResult& result) {
     const auto row_at = [&](int r) {
         const int row = tile.first_row + r;
@@ -168,14 +96,14 @@ void attend_tile(const DenseAttention& call, const CpuKernels& kernels, const Sh
     tile.total.fill(0.0F);
     const int last_position = call.start + (tile.first_row + tile.n_rows - 1) / shape.group;
     for (int index = 0; index <= last_position / kBlockTokens; ++index)
-        fold_block(call, kernels, shape, index, tile, result);
+        if (!call.table->evicted(index)) fold_block(call, kernels, shape, index, tile, result);
     for (int r = 0; r < tile.n_rows; ++r)
         kernels.finish(tile.weighted.data() + r * shape.head_dim,
                        tile.total[static_cast<std::size_t>(r)], shape.head_dim,
                        call.out + row_at(r));
 }
 
-void attend_many(const DenseAttention& call, const CpuKernels& kernels, ThreadPool& pool) {
+void attend_many(const AttentionCall& call, const CpuKernels& kernels, ThreadPool& pool) {
     const Shape shape = shape_of(call);
     const int rows = call.n_tokens * shape.group;
     const int tiles = (rows + kTileRows - 1) / kTileRows;
@@ -194,7 +122,7 @@ void attend_many(const DenseAttention& call, const CpuKernels& kernels, ThreadPo
 
 }  // namespace
 
-void attend_dense(const DenseAttention& call, const CpuKernels& kernels, ThreadPool& pool,
+void attend_dense(const AttentionCall& call, const CpuKernels& kernels, ThreadPool& pool,
                   AttentionScratch& scratch) {
     if (call.n_tokens == 1)
         attend_one(call, kernels, pool, scratch);

@@ -21,15 +21,6 @@
 namespace skein::model::avx2 {
 namespace {
 
-template <KvType Type>
-__m256 load8(const std::byte* data, std::ptrdiff_t element) {
-    if constexpr (Type == KvType::f32)
-        return _mm256_loadu_ps(reinterpret_cast<const float*>(data) + element);
-    const auto* codes = reinterpret_cast<const std::int16_t*>(data) + element;
-    const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
-    return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(packed));
-}
-
 /// The rows of one tile: at most 4, so that their accumulators stay in registers.
 struct Tile {
     const AttentionBlock* block;
@@ -183,10 +174,7 @@ void attend_rows(const AttentionBlock& block) {
 }  // namespace
 
 void attend(const AttentionBlock& block) {
-    if (block.type == KvType::f32)
-        attend_rows<KvType::f32>(block);
-    else
-        attend_rows<KvType::int16>(block);
+    with_type(block.type, [&](auto type) { attend_rows<type.value>(block); });
 }
 
 }  // namespace skein::model::avx2

@@ -4,7 +4,11 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
+#include <type_traits>
+
 #include "model/cpu/math.h"
+#include "model/cpu/options.h"
 
 namespace skein::model::avx2 {
 
@@ -44,6 +48,41 @@ inline float max_of_lanes(__m256 v) {
 inline __m256 lanes_below(int count) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(count), lane));
+}
+
+/// Eight neighbouring stored elements as floats, exactly.
+template <KvType Type>
+__m256 load8(const std::byte* data, std::ptrdiff_t element) {
+    if constexpr (Type == KvType::f32) {
+        return _mm256_loadu_ps(reinterpret_cast<const float*>(data) + element);
+    } else if constexpr (Type == KvType::int8) {
+        const __m128i packed = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(data + element));
+        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(packed));
+    } else {
+        const __m128i packed =
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + 2 * element));
+        if constexpr (Type == KvType::f16) return _mm256_cvtph_ps(packed);
+        if constexpr (Type == KvType::bf16)
+            return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(packed), 16));
+        return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(packed));
+    }
+}
+
+/// Calls `body` with the type as a compile-time constant.
+template <typename Body>
+void with_type(KvType type, const Body& body) {
+    switch (type) {
+        case KvType::f32:
+            return body(std::integral_constant<KvType, KvType::f32>{});
+        case KvType::f16:
+            return body(std::integral_constant<KvType, KvType::f16>{});
+        case KvType::bf16:
+            return body(std::integral_constant<KvType, KvType::bf16>{});
+        case KvType::int16:
+            return body(std::integral_constant<KvType, KvType::int16>{});
+        case KvType::int8:
+            return body(std::integral_constant<KvType, KvType::int8>{});
+    }
 }
 
 }  // namespace skein::model::avx2

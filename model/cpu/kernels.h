@@ -52,6 +52,22 @@ struct AttentionBlock {
     float* weighted = nullptr;     ///< sum of exp(score - maximum) * value
 };
 
+/// Index keys of 128 tokens and the index queries that score them, see CpuKernels::score_blocks.
+/// Shapes: keys [dim, 128], key_scales [128] or null, queries [n_rows, dim], visible [n_rows] in
+/// 1..128, best [n_rows, 128 / block_tokens] with rows `stride` apart.
+struct IndexBlock {
+    KvType type = KvType::f32;
+    const std::byte* keys = nullptr;
+    const float* key_scales = nullptr;
+    int dim = 0;  ///< a multiple of 8
+    int n_rows = 0;
+    const float* queries = nullptr;
+    const int* visible = nullptr;  ///< how many of the tokens each row may see
+    int block_tokens = 0;          ///< 8, 16, 32, 64 or 128
+    float* best = nullptr;
+    std::ptrdiff_t stride = 0;
+};
+
 struct CpuKernels {
     Isa isa;
     const char* name;
@@ -79,8 +95,14 @@ struct CpuKernels {
 
     /// out = silu(gate) * up. `out` may be `gate` or `up`.
     void (*swiglu)(const float* gate, const float* up, int n, float* out);
+    /// out = g * sigmoid(alpha * g) * (u + 1) with g = min(gate, limit), u = up cut to +-limit.
+    /// `out` may be `gate` or `up`. Source: MiniMax-M3 and gpt-oss model code in transformers.
+    void (*swigluoai)(const float* gate, const float* up, int n, float alpha, float limit,
+                      float* out);
     /// x += y
     void (*add)(float* x, const float* y, int n);
+    /// x = fma(factor, y, x)
+    void (*add_scaled)(float* x, const float* y, float factor, int n);
     /// x *= factor
     void (*scale)(float* x, float factor, int n);
 
@@ -96,10 +118,17 @@ struct CpuKernels {
     /// out = weighted / total.
     void (*finish)(const float* weighted, float total, int head_dim, float* out);
 
-    /// One key or value as codes, value = scale * code; rounding and zero as in quantize_row.
-    void (*quantize_head)(const float* x, int n, std::int16_t* codes, float& scale);
-    /// The codes as floats, exactly.
-    void (*widen)(const std::int16_t* codes, int n, float* out);
+    /// Largest score of each run of `block_tokens` tokens for each row: an fma chain over the
+    /// channels in order, times the key's scale. Tokens a row may not see and NaN scores do not
+    /// count; a run without any gets minus infinity. Source: block scores of MSA, arXiv 2606.13392.
+    void (*score_blocks)(const IndexBlock& block);
+
+    /// One key or value in the form of a type. Codes: value = scale * code, rounding and zero as in
+    /// quantize_row (int8: 127 in place of 32767). `scale` is only written for types that have it.
+    /// Requires: n a multiple of 8. Shapes: out [n] elements of the type.
+    void (*encode)(KvType type, const float* x, int n, std::byte* out, float& scale);
+    /// The stored elements as floats, exactly, without scales. Requires: n a multiple of 8.
+    void (*widen)(KvType type, const std::byte* elements, int n, float* out);
 };
 
 /// The tables of this build that this CPU can run, slowest first.

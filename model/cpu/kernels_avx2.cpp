@@ -148,11 +148,36 @@ void swiglu(const float* gate, const float* up, int n, float* out) {
     for (; i < n; ++i) out[i] = silu_f32(gate[i]) * up[i];
 }
 
+void swigluoai(const float* gate, const float* up, int n, float alpha, float limit, float* out) {
+    const __m256 one = _mm256_set1_ps(1.0F);
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    const __m256 most = _mm256_set1_ps(limit);
+    const __m256 least = _mm256_set1_ps(-limit);
+    const __m256 slope = _mm256_set1_ps(alpha);
+    int i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 g = _mm256_min_ps(most, _mm256_loadu_ps(gate + i));
+        const __m256 u = _mm256_max_ps(least, _mm256_min_ps(most, _mm256_loadu_ps(up + i)));
+        const __m256 power = exp8(_mm256_xor_ps(_mm256_mul_ps(slope, g), sign));
+        const __m256 gated = _mm256_div_ps(g, _mm256_add_ps(one, power));
+        _mm256_storeu_ps(out + i, _mm256_mul_ps(gated, _mm256_add_ps(u, one)));
+    }
+    if (i < n) scalar_kernels().swigluoai(gate + i, up + i, n - i, alpha, limit, out + i);
+}
+
 void add(float* x, const float* y, int n) {
     int i = 0;
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(x + i, _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
     for (; i < n; ++i) x[i] += y[i];
+}
+
+void add_scaled(float* x, const float* y, float factor, int n) {
+    const __m256 f = _mm256_set1_ps(factor);
+    int i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(x + i, _mm256_fmadd_ps(f, _mm256_loadu_ps(y + i), _mm256_loadu_ps(x + i)));
+    for (; i < n; ++i) x[i] = fma_f32(factor, y[i], x[i]);
 }
 
 void scale(float* x, float factor, int n) {
@@ -184,7 +209,8 @@ void finish(const float* weighted, float total, int head_dim, float* out) {
         _mm256_storeu_ps(out + d, _mm256_div_ps(_mm256_loadu_ps(weighted + d), t));
 }
 
-void quantize_head(const float* x, int n, std::int16_t* codes, float& head_scale) {
+void encode(KvType type, const float* x, int n, std::byte* out, float& head_scale) {
+    if (type != KvType::int16) return scalar_kernels().encode(type, x, n, out, head_scale);
     __m256 largest = _mm256_setzero_ps();
     for (int i = 0; i < n; i += 8)
         largest = _mm256_max_ps(absolute(_mm256_loadu_ps(x + i)), largest);
@@ -193,16 +219,17 @@ void quantize_head(const float* x, int n, std::int16_t* codes, float& head_scale
         const __m256i wide = to_codes(_mm256_loadu_ps(x + i), range.inverse);
         const __m128i packed =
             _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + i), packed);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 2 * static_cast<std::ptrdiff_t>(i)),
+                         packed);
     }
     head_scale = range.scale;
 }
 
-void widen(const std::int16_t* codes, int n, float* out) {
-    for (int i = 0; i < n; i += 8) {
-        const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
-        _mm256_storeu_ps(out + i, _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(packed)));
-    }
+void widen(KvType type, const std::byte* elements, int n, float* out) {
+    with_type(type, [&](auto constant) {
+        for (int i = 0; i < n; i += 8)
+            _mm256_storeu_ps(out + i, load8<constant.value>(elements, i));
+    });
 }
 
 }  // namespace
@@ -217,12 +244,15 @@ const CpuKernels* avx2_kernels() {
                                   avx2::rope_interleaved,
                                   avx2::rope_half_split,
                                   avx2::swiglu,
+                                  avx2::swigluoai,
                                   avx2::add,
+                                  avx2::add_scaled,
                                   avx2::scale,
                                   avx2::attend,
                                   avx2::merge,
                                   avx2::finish,
-                                  avx2::quantize_head,
+                                  avx2::score_blocks,
+                                  avx2::encode,
                                   avx2::widen};
     return &table;
 }

@@ -2,12 +2,15 @@
 // Where a sum has a shape (8 lanes, a tree), the shape is written out, because it is part of the
 // definition.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "model/cpu/kernels.h"
 #include "model/cpu/math.h"
+#include "model/load/quant.h"
 
 namespace skein::model {
 namespace {
@@ -37,11 +40,11 @@ struct Amplitude {
     float scale = 0;    ///< turns codes into values
 };
 
-Amplitude amplitude_of(const float* x, int n) {
+Amplitude amplitude_of(const float* x, int n, float largest_code = kLargestCode) {
     float largest = 0.0F;
     for (int i = 0; i < n; ++i) largest = max_f32(std::fabs(x[i]), largest);
     if (largest < kSmallestAmplitude) return {};
-    return {kLargestCode / largest, largest / kLargestCode};
+    return {largest_code / largest, largest / largest_code};
 }
 
 /// Clamped, then to the nearest integer, ties to even. NaN becomes -32768, as the vector
@@ -120,23 +123,47 @@ void swiglu(const float* gate, const float* up, int n, float* out) {
     for (int i = 0; i < n; ++i) out[i] = silu_f32(gate[i]) * up[i];
 }
 
+void swigluoai(const float* gate, const float* up, int n, float alpha, float limit, float* out) {
+    for (int i = 0; i < n; ++i) {
+        const float g = min_f32(limit, gate[i]);
+        const float u = max_f32(-limit, min_f32(limit, up[i]));
+        out[i] = g / (1.0F + exp_f32(-(alpha * g))) * (u + 1.0F);
+    }
+}
+
 void add(float* x, const float* y, int n) {
     for (int i = 0; i < n; ++i) x[i] += y[i];
+}
+
+void add_scaled(float* x, const float* y, float factor, int n) {
+    for (int i = 0; i < n; ++i) x[i] = fma_f32(factor, y[i], x[i]);
 }
 
 void scale(float* x, float factor, int n) {
     for (int i = 0; i < n; ++i) x[i] *= factor;
 }
 
+template <typename T>
+T stored(const std::byte* data, int index) {
+    T value;
+    std::memcpy(&value, data + static_cast<std::size_t>(index) * sizeof(T), sizeof(T));
+    return value;
+}
+
 float element(KvType type, const std::byte* data, int index) {
-    if (type == KvType::f32) {
-        float value = 0;
-        std::memcpy(&value, data + static_cast<std::size_t>(index) * 4, 4);
-        return value;
+    switch (type) {
+        case KvType::f32:
+            return stored<float>(data, index);
+        case KvType::f16:
+            return f16_to_f32(stored<std::uint16_t>(data, index));
+        case KvType::bf16:
+            return bf16_to_f32(stored<std::uint16_t>(data, index));
+        case KvType::int16:
+            return static_cast<float>(stored<std::int16_t>(data, index));
+        case KvType::int8:
+            return static_cast<float>(stored<std::int8_t>(data, index));
     }
-    std::int16_t code = 0;
-    std::memcpy(&code, data + static_cast<std::size_t>(index) * 2, 2);
-    return static_cast<float>(code);
+    return 0.0F;
 }
 
 void attend_row(const AttentionBlock& block, int row) {
@@ -190,22 +217,69 @@ void finish(const float* weighted, float total, int head_dim, float* out) {
     for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] / total;
 }
 
-void quantize_head(const float* x, int n, std::int16_t* codes, float& head_scale) {
-    const Amplitude range = amplitude_of(x, n);
-    for (int i = 0; i < n; ++i) codes[i] = round_to_code(x[i] * range.inverse);
-    head_scale = range.scale;
+void score_row(const IndexBlock& block, int row) {
+    const float* q = block.queries + static_cast<std::ptrdiff_t>(row) * block.dim;
+    float* best = block.best + row * block.stride;
+    std::fill_n(best, kBlockTokens / block.block_tokens, -std::numeric_limits<float>::infinity());
+    for (int j = 0; j < block.visible[row]; ++j) {
+        float score = 0.0F;
+        for (int d = 0; d < block.dim; ++d)
+            score = fma_f32(q[d], element(block.type, block.keys, d * kBlockTokens + j), score);
+        if (block.key_scales != nullptr) score *= block.key_scales[j];
+        float& largest = best[j / block.block_tokens];
+        largest = max_f32(score, largest);
+    }
 }
 
-void widen(const std::int16_t* codes, int n, float* out) {
-    for (int i = 0; i < n; ++i) out[i] = static_cast<float>(codes[i]);
+void score_blocks(const IndexBlock& block) {
+    for (int row = 0; row < block.n_rows; ++row) score_row(block, row);
+}
+
+template <typename T>
+void store(T value, std::byte* out, int index) {
+    std::memcpy(out + static_cast<std::size_t>(index) * sizeof(T), &value, sizeof(T));
+}
+
+void encode(KvType type, const float* x, int n, std::byte* out, float& scale) {
+    constexpr float kLargestByte = 127.0F;
+    const bool wide = type == KvType::int16;
+    Amplitude range;
+    if (has_scales(type)) {
+        range = amplitude_of(x, n, wide ? kLargestCode : kLargestByte);
+        scale = range.scale;
+    }
+    for (int i = 0; i < n; ++i) switch (type) {
+            case KvType::f32:
+                store(x[i], out, i);
+                break;
+            case KvType::f16:
+                store(f32_to_f16(x[i]), out, i);
+                break;
+            case KvType::bf16:
+                store(f32_to_bf16(x[i]), out, i);
+                break;
+            case KvType::int16:
+                store(round_to_code(x[i] * range.inverse), out, i);
+                break;
+            case KvType::int8: {
+                const std::int16_t code = round_to_code(x[i] * range.inverse);
+                store(static_cast<std::int8_t>(std::clamp<int>(code, -128, 127)), out, i);
+                break;
+            }
+        }
+}
+
+void widen(KvType type, const std::byte* elements, int n, float* out) {
+    for (int i = 0; i < n; ++i) out[i] = element(type, elements, i);
 }
 
 }  // namespace
 
 const CpuKernels& scalar_kernels() {
-    static const CpuKernels table{Isa::scalar,      "scalar",        rmsnorm, quantize_row,  matmul,
-                                  rope_interleaved, rope_half_split, swiglu,  add,           scale,
-                                  attend,           merge,           finish,  quantize_head, widen};
+    static const CpuKernels table{Isa::scalar,      "scalar",        rmsnorm, quantize_row, matmul,
+                                  rope_interleaved, rope_half_split, swiglu,  swigluoai,    add,
+                                  add_scaled,       scale,           attend,  merge,        finish,
+                                  score_blocks,     encode,          widen};
     return table;
 }
 

@@ -21,7 +21,9 @@ void BlockTable::reserve(int tokens) {
     std::vector<BlockRef> added;
     for (std::size_t i = blocks_.size(); i < blocks_for(tokens); ++i)
         added.push_back(pool_->acquire());
+    evicted_.reserve(blocks_.size() + added.size());
     blocks_.insert(blocks_.end(), added.begin(), added.end());
+    evicted_.resize(blocks_.size());
 }
 
 void BlockTable::advance(int tokens) {
@@ -39,7 +41,30 @@ void BlockTable::truncate(int tokens) {
     if (was_full && !pool_->sole_reference(blocks_[kept - 1]))
         blocks_[kept - 1] = copy_of(blocks_[kept - 1], in_last);
     blocks_.resize(kept);
+    // The page that is open now may have been evicted; a token always sees its own page.
+    if (kept > 0) set_evicted(static_cast<int>(kept) - 1, static_cast<int>(evicted_.size()), false);
+    evicted_.assign(evicted_.begin(), evicted_.begin() + static_cast<std::ptrdiff_t>(kept));
+    n_evicted_ = static_cast<int>(std::count(evicted_.begin(), evicted_.end(), 1));
     size_ = tokens;
+}
+
+void BlockTable::evict(int first, int last) {
+    expect(size_ > 0 && last <= (size_ - 1) / kBlockTokens, "only pages before the open one");
+    set_evicted(first, last, true);
+}
+
+void BlockTable::restore(int first, int last) {
+    set_evicted(first, last, false);
+}
+
+void BlockTable::set_evicted(int first, int last, bool evicted) {
+    expect(first >= 0 && first <= last && last <= static_cast<int>(evicted_.size()),
+           "a range of pages");
+    for (int page = first; page < last; ++page) {
+        std::uint8_t& flag = evicted_[static_cast<std::size_t>(page)];
+        n_evicted_ += static_cast<int>(evicted) - flag;
+        flag = evicted ? 1 : 0;
+    }
 }
 
 BlockTable BlockTable::fork() const {
@@ -48,6 +73,9 @@ BlockTable BlockTable::fork() const {
                          blocks_.begin() + static_cast<std::ptrdiff_t>(blocks_for(size_)));
     const int in_last = size_ % kBlockTokens;
     if (in_last != 0) other.blocks_.back() = copy_of(other.blocks_.back(), in_last);
+    other.evicted_.assign(evicted_.begin(),
+                          evicted_.begin() + static_cast<std::ptrdiff_t>(other.blocks_.size()));
+    other.n_evicted_ = n_evicted_;
     other.size_ = size_;
     return other;
 }

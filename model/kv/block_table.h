@@ -6,7 +6,9 @@
 // the part that stays.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "model/kv/block_pool.h"
@@ -29,6 +31,15 @@ class BlockTable {
     /// Forgets the tokens from `tokens` on. Requires: tokens <= size(). Throws: Error, with the
     /// table unchanged, when a shared block has to be copied and memory is exhausted.
     void truncate(int tokens);
+    /// Takes the pages [first, last) out of every later attention; they stay stored, so that a
+    /// rewind to before them or a `restore` brings them back. The open page cannot be evicted.
+    /// Requires: 0 <= first <= last <= (size() - 1) / 128.
+    void evict(int first, int last);
+    void restore(int first, int last);  ///< undoes evict; requires: as evict
+    bool evicted(int page) const { return evicted_[static_cast<std::size_t>(page)] != 0; }
+    /// One flag a page. Valid until the table changes.
+    std::span<const std::uint8_t> evicted_pages() const { return evicted_; }
+    bool any_evicted() const { return n_evicted_ > 0; }
     /// A table over the same tokens: shares the full blocks, copies the open one.
     BlockTable fork() const;
 
@@ -44,7 +55,11 @@ class BlockTable {
 
     std::shared_ptr<const KvLayout> layout_;
     std::shared_ptr<BlockPool> pool_;
+    void set_evicted(int first, int last, bool evicted);
+
     std::vector<BlockRef> blocks_;
+    std::vector<std::uint8_t> evicted_;  ///< one flag a block
+    int n_evicted_ = 0;
     int size_ = 0;
 };
 

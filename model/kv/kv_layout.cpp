@@ -6,75 +6,134 @@
 #include "model/expect.h"
 
 namespace skein::model {
+namespace {
 
-KvLayout::KvLayout(const ModelConfig& config, KvType type)
-    : type_(type), head_dim_(config.head_dim), first_head_{0} {
-    for (const LayerConfig& layer : config.layers)
-        first_head_.push_back(first_head_.back() + layer.n_kv_heads);
+constexpr std::size_t kScaleBytes = kBlockTokens * sizeof(float);
+
+std::size_t matrix_bytes(KvType type, int channels) {
+    return static_cast<std::size_t>(channels) * kBlockTokens * element_bytes(type);
 }
 
-int KvLayout::n_kv_heads(int layer) const {
-    const auto index = static_cast<std::size_t>(layer);
-    return first_head_[index + 1] - first_head_[index];
+std::size_t stored_bytes(KvType type, int channels) {
+    return matrix_bytes(type, channels) + (has_scales(type) ? kScaleBytes : 0);
+}
+
+template <typename Element>
+void scatter(const std::byte* row, int channels, std::byte* column) {
+    for (std::size_t d = 0; d < static_cast<std::size_t>(channels); ++d)
+        std::memcpy(column + d * kBlockTokens * sizeof(Element), row + d * sizeof(Element),
+                    sizeof(Element));
+}
+
+/// Writes one vector as a column of a transposed matrix [channels, 128] with scales after it.
+void store_column(const CpuKernels& kernels, KvType type, int channels, std::byte* matrix,
+                  int token, const float* x) {
+    std::array<std::byte, kLargestHeadDim * sizeof(float)> row;
+    float scale = 0;
+    kernels.encode(type, x, channels, row.data(), scale);
+    const auto column = static_cast<std::size_t>(token);
+    std::byte* to = matrix + column * element_bytes(type);
+    switch (element_bytes(type)) {
+        case 1:
+            scatter<std::uint8_t>(row.data(), channels, to);
+            break;
+        case 2:
+            scatter<std::uint16_t>(row.data(), channels, to);
+            break;
+        default:
+            scatter<std::uint32_t>(row.data(), channels, to);
+    }
+    if (has_scales(type))
+        std::memcpy(matrix + matrix_bytes(type, channels) + column * sizeof scale, &scale,
+                    sizeof scale);
+}
+
+/// The first tokens of a transposed matrix and of its scales.
+void copy_columns(KvType type, int channels, const std::byte* from, std::byte* to, int tokens) {
+    const std::size_t row = kBlockTokens * element_bytes(type);
+    const std::size_t used = static_cast<std::size_t>(tokens) * element_bytes(type);
+    for (std::size_t d = 0; d < static_cast<std::size_t>(channels); ++d)
+        std::memcpy(to + d * row, from + d * row, used);
+    if (!has_scales(type)) return;
+    const std::size_t scales = matrix_bytes(type, channels);
+    std::memcpy(to + scales, from + scales, static_cast<std::size_t>(tokens) * sizeof(float));
+}
+
+}  // namespace
+
+KvLayout::KvLayout(const ModelConfig& config, KvType type, KvType index_type)
+    : type_(type),
+      index_type_(index_type),
+      head_dim_(config.head_dim),
+      index_dim_(config.msa.index_dim) {
+    for (const LayerConfig& layer : config.layers) {
+        const bool index = layer.attention == AttentionKind::msa;
+        layers_.push_back({block_bytes_, layer.n_kv_heads, index});
+        block_bytes_ += static_cast<std::size_t>(layer.n_kv_heads) * 2 * half_bytes();
+        if (index) block_bytes_ += stored_bytes(index_type_, index_dim_);
+    }
 }
 
 std::size_t KvLayout::scales_offset() const {
-    return static_cast<std::size_t>(head_dim_) * kBlockTokens * element_bytes();
+    return matrix_bytes(type_, head_dim_);
+}
+
+std::size_t KvLayout::index_scales_offset() const {
+    return matrix_bytes(index_type_, index_dim_);
 }
 
 std::size_t KvLayout::half_bytes() const {
-    return scales_offset() + (type_ == KvType::int16 ? kBlockTokens * sizeof(float) : 0);
-}
-
-std::size_t KvLayout::block_bytes() const {
-    return static_cast<std::size_t>(first_head_.back()) * 2 * half_bytes();
+    return stored_bytes(type_, head_dim_);
 }
 
 std::size_t KvLayout::keys(int layer, int head) const {
-    const int index = first_head_[static_cast<std::size_t>(layer)] + head;
-    return static_cast<std::size_t>(index) * 2 * half_bytes();
+    return at(layer).offset + static_cast<std::size_t>(head) * 2 * half_bytes();
 }
 
 std::size_t KvLayout::values(int layer, int head) const {
     return keys(layer, head) + half_bytes();
 }
 
+std::size_t KvLayout::index_keys(int layer) const {
+    return keys(layer, n_kv_heads(layer));
+}
+
 void KvLayout::store(const CpuKernels& kernels, std::byte* block, int layer, int head, int token,
                      const float* key, const float* value) const {
-    const auto column = static_cast<std::size_t>(token);
-    const auto channels = static_cast<std::size_t>(head_dim_);
-    if (type_ == KvType::f32) {
-        auto* keys_at = reinterpret_cast<float*>(block + keys(layer, head));
-        auto* values_at = reinterpret_cast<float*>(block + values(layer, head));
-        for (std::size_t d = 0; d < channels; ++d) keys_at[d * kBlockTokens + column] = key[d];
-        std::memcpy(values_at + column * channels, value, channels * sizeof(float));
-        return;
-    }
-    std::array<std::int16_t, kLargestHeadDim> codes;
-    auto* keys_at = reinterpret_cast<std::int16_t*>(block + keys(layer, head));
-    auto* values_at = reinterpret_cast<std::int16_t*>(block + values(layer, head));
-    auto* key_scales = reinterpret_cast<float*>(block + keys(layer, head) + scales_offset());
-    auto* value_scales = reinterpret_cast<float*>(block + values(layer, head) + scales_offset());
-    kernels.quantize_head(key, head_dim_, codes.data(), key_scales[column]);
-    for (std::size_t d = 0; d < channels; ++d) keys_at[d * kBlockTokens + column] = codes[d];
-    kernels.quantize_head(value, head_dim_, values_at + column * channels, value_scales[column]);
+    store_column(kernels, type_, head_dim_, block + keys(layer, head), token, key);
+    const auto row = static_cast<std::size_t>(token);
+    std::byte* values_at = block + values(layer, head);
+    float scale = 0;
+    kernels.encode(type_, value, head_dim_,
+                   values_at + row * static_cast<std::size_t>(head_dim_) * element_bytes(type_),
+                   scale);
+    if (has_scales(type_))
+        std::memcpy(values_at + scales_offset() + row * sizeof scale, &scale, sizeof scale);
+}
+
+void KvLayout::store_index(const CpuKernels& kernels, std::byte* block, int layer, int token,
+                           const float* key) const {
+    store_column(kernels, index_type_, index_dim_, block + index_keys(layer), token, key);
 }
 
 void KvLayout::copy_head(const std::byte* from, std::byte* to, int tokens) const {
     expect(tokens >= 0 && tokens <= kBlockTokens, "a block holds 128 tokens");
-    const std::size_t row = kBlockTokens * element_bytes();
-    const std::size_t used = static_cast<std::size_t>(tokens) * element_bytes();
-    const auto channels = static_cast<std::size_t>(head_dim_);
-    for (std::size_t at = 0; at < block_bytes(); at += 2 * half_bytes()) {
-        for (std::size_t d = 0; d < channels; ++d)
-            std::memcpy(to + at + d * row, from + at + d * row, used);
-        const std::size_t values_at = at + half_bytes();
-        std::memcpy(to + values_at, from + values_at, used * channels);
-        if (type_ == KvType::f32) continue;
-        const std::size_t scale_bytes = static_cast<std::size_t>(tokens) * sizeof(float);
-        std::memcpy(to + at + scales_offset(), from + at + scales_offset(), scale_bytes);
-        std::memcpy(to + values_at + scales_offset(), from + values_at + scales_offset(),
-                    scale_bytes);
+    const auto kept = static_cast<std::size_t>(tokens);
+    const std::size_t value_bytes =
+        kept * static_cast<std::size_t>(head_dim_) * element_bytes(type_);
+    for (int layer = 0; layer < n_layers(); ++layer) {
+        for (int head = 0; head < n_kv_heads(layer); ++head) {
+            const std::size_t keys_at = keys(layer, head);
+            copy_columns(type_, head_dim_, from + keys_at, to + keys_at, tokens);
+            const std::size_t values_at = values(layer, head);
+            std::memcpy(to + values_at, from + values_at, value_bytes);
+            if (has_scales(type_))
+                std::memcpy(to + values_at + scales_offset(), from + values_at + scales_offset(),
+                            kept * sizeof(float));
+        }
+        if (!has_index(layer)) continue;
+        const std::size_t index_at = index_keys(layer);
+        copy_columns(index_type_, index_dim_, from + index_at, to + index_at, tokens);
     }
 }
 

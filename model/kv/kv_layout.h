@@ -1,12 +1,13 @@
 #pragma once
 // Where the keys and values of 128 tokens lie inside one block of memory.
 //
-//   block  = layer[n_layers]          layer = head[n_kv_heads of that layer]
-//   head   = keys values            keys   = element[head_dim][128] scale[128]?
+//   block  = layer[n_layers]        layer = head[n_kv_heads of that layer] index?
+//   head   = keys values            keys  = element[head_dim][128] scale[128]?
 //                                   values = element[128][head_dim] scale[128]?
+//   index  = element[index_dim][128] scale[128]?     of layers with an index branch
 //
-// Elements are f32, or int16 codes with an f32 scale for each token. Keys are transposed so that
-// scores of 8 tokens are one vector; see CpuKernels::attend.
+// Types and scales: see KvType. Keys are transposed so that scores of 8 tokens are one vector; see
+// CpuKernels::attend. Index keys have a type of their own: a wrong score there swaps a whole block.
 
 #include <cstddef>
 #include <vector>
@@ -18,33 +19,50 @@ namespace skein::model {
 
 class KvLayout {
   public:
-    KvLayout(const ModelConfig& config, KvType type);
+    KvLayout(const ModelConfig& config, KvType type, KvType index_type = KvType::int16);
 
     KvType type() const { return type_; }
+    KvType index_type() const { return index_type_; }
     int head_dim() const { return head_dim_; }
-    int n_layers() const { return static_cast<int>(first_head_.size()) - 1; }
-    int n_kv_heads(int layer) const;
-    std::size_t element_bytes() const { return type_ == KvType::f32 ? 4 : 2; }
-    std::size_t block_bytes() const;
+    int index_dim() const { return index_dim_; }
+    int n_layers() const { return static_cast<int>(layers_.size()); }
+    int n_kv_heads(int layer) const { return at(layer).n_kv_heads; }
+    bool has_index(int layer) const { return at(layer).index; }
+    std::size_t block_bytes() const { return block_bytes_; }
     /// Offsets inside a block. Requires: valid layer and head.
     std::size_t keys(int layer, int head) const;
     std::size_t values(int layer, int head) const;
-    /// Where the scales lie after the start of keys or values. Requires: int16.
+    std::size_t index_keys(int layer) const;  ///< requires has_index(layer)
+    /// Where the scales lie after the start of keys or values, and of index keys. Requires: a type
+    /// that has scales.
     std::size_t scales_offset() const;
+    std::size_t index_scales_offset() const;
 
     /// Stores the key and value of one token of one layer and head.
     /// Shapes: key, value [head_dim]. Requires: 0 <= token < 128.
     void store(const CpuKernels& kernels, std::byte* block, int layer, int head, int token,
                const float* key, const float* value) const;
+    /// Stores the index key of one token of one layer. Shapes: key [index_dim].
+    void store_index(const CpuKernels& kernels, std::byte* block, int layer, int token,
+                     const float* key) const;
     /// Copies the first `tokens` tokens of every layer.
     void copy_head(const std::byte* from, std::byte* to, int tokens) const;
 
   private:
+    struct Layer {
+        std::size_t offset = 0;
+        int n_kv_heads = 0;
+        bool index = false;
+    };
+    const Layer& at(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
     std::size_t half_bytes() const;  ///< of one head's keys, or of its values
 
     KvType type_;
+    KvType index_type_;
     int head_dim_;
-    std::vector<int> first_head_;  ///< heads in the layers before this one; the last is the total
+    int index_dim_;
+    std::vector<Layer> layers_;
+    std::size_t block_bytes_ = 0;
 };
 
 }  // namespace skein::model

@@ -65,18 +65,16 @@ struct AttentionCase {
         value_scales = numbers.floats(kBlockTokens, 1e-4F);
         for (int r = 0; r < rows; ++r) visible.push_back(1 + numbers.below(kBlockTokens));
         if (rows > 2) visible[1] = kBlockTokens;
-        if (type == KvType::f32) {
-            f32_keys = numbers.floats(elements);
-            f32_values = numbers.floats(elements);
-            block.keys = reinterpret_cast<const std::byte*>(f32_keys.data());
-            block.values = reinterpret_cast<const std::byte*>(f32_values.data());
-        } else {
-            for (std::size_t i = 0; i < elements; ++i) {
-                keys.push_back(static_cast<std::int16_t>(numbers.below(65535) - 32767));
-                values.push_back(static_cast<std::int16_t>(numbers.below(65535) - 32767));
-            }
-            block.keys = reinterpret_cast<const std::byte*>(keys.data());
-            block.values = reinterpret_cast<const std::byte*>(values.data());
+        for (auto* matrix : {&keys, &values}) {
+            const auto plain = numbers.floats(elements);
+            matrix->resize(elements * element_bytes(type));
+            float scale = 0;
+            scalar_kernels().encode(type, plain.data(), static_cast<int>(elements), matrix->data(),
+                                    scale);
+        }
+        block.keys = keys.data();
+        block.values = values.data();
+        if (has_scales(type)) {
             block.key_scales = key_scales.data();
             block.value_scales = value_scales.data();
         }
@@ -96,24 +94,25 @@ struct AttentionCase {
         table.attend(block);
         return out;
     }
+    /// One stored element, with its token's scale.
+    double element(const std::vector<std::byte>& matrix, int index, const float* scales,
+                   int token) const {
+        std::vector<float> wide(8);
+        const auto first = static_cast<std::size_t>(index / 8 * 8);
+        scalar_kernels().widen(block.type, matrix.data() + first * element_bytes(block.type), 8,
+                               wide.data());
+        const float scale = scales == nullptr ? 1.0F : scales[token];
+        return static_cast<double>(wide[static_cast<std::size_t>(index % 8)]) *
+               static_cast<double>(scale);
+    }
     double key(int j, int d) const {
-        const auto at = static_cast<std::size_t>(d * kBlockTokens + j);
-        return block.type == KvType::f32
-                   ? static_cast<double>(f32_keys[at])
-                   : static_cast<double>(keys[at]) *
-                         static_cast<double>(key_scales[static_cast<std::size_t>(j)]);
+        return element(keys, d * kBlockTokens + j, block.key_scales, j);
     }
-    double value(int j, int d) const {
-        const auto at = static_cast<std::size_t>(j * dim + d);
-        return block.type == KvType::f32
-                   ? static_cast<double>(f32_values[at])
-                   : static_cast<double>(values[at]) *
-                         static_cast<double>(value_scales[static_cast<std::size_t>(j)]);
-    }
+    double value(int j, int d) const { return element(values, j * dim + d, block.value_scales, j); }
 
     int dim;
-    std::vector<float> queries, key_scales, value_scales, f32_keys, f32_values;
-    std::vector<std::int16_t> keys, values;
+    std::vector<float> queries, key_scales, value_scales;
+    std::vector<std::byte> keys, values;
     std::vector<int> visible;
     AttentionBlock block;
 };
@@ -215,32 +214,48 @@ TEST_SUITE("model/cpu/kernels") {
         }
     }
 
-    TEST_CASE("keys and values: codes of a head and back") {
+    TEST_CASE("keys and values: every type keeps a head as well as it promises, in equal bits") {
+        struct Case {
+            KvType type;
+            float relative, of_largest;  ///< error allowed
+        };
+        const Case cases[] = {{KvType::f32, 0.0F, 0.0F},
+                              {KvType::f16, 4.9e-4F, 0.0F},
+                              {KvType::bf16, 4e-3F, 0.0F},
+                              {KvType::int16, 0.0F, 0.51F / 32767},
+                              {KvType::int8, 0.0F, 0.51F / 127}};
         for (const CpuKernels* table : available_kernels()) {
-            for (const int n : {8, 16, 64, 80, 256}) {
-                CAPTURE(table->name);
-                CAPTURE(n);
-                const auto x = test::Numbers(9).floats(static_cast<std::size_t>(n), 50.0F);
-                std::vector<std::int16_t> codes[2];
-                float scales[2] = {0, 0};
-                const CpuKernels* tables[2] = {&scalar_kernels(), table};
-                for (int i = 0; i < 2; ++i) {
-                    codes[i].resize(x.size());
-                    tables[i]->quantize_head(x.data(), n, codes[i].data(), scales[i]);
+            for (const Case& one : cases) {
+                for (const int n : {8, 16, 64, 80, 256}) {
+                    CAPTURE(table->name);
+                    CAPTURE(kv_type_name(one.type));
+                    CAPTURE(n);
+                    const auto x = test::Numbers(9).floats(static_cast<std::size_t>(n), 50.0F);
+                    std::vector<std::byte> stored[2];
+                    float scales[2] = {1, 1};
+                    const CpuKernels* tables[2] = {&scalar_kernels(), table};
+                    for (int i = 0; i < 2; ++i) {
+                        stored[i].resize(x.size() * element_bytes(one.type));
+                        tables[i]->encode(one.type, x.data(), n, stored[i].data(), scales[i]);
+                    }
+                    CHECK(stored[0] == stored[1]);
+                    CHECK(scales[0] == scales[1]);
+                    std::vector<float> wide(x.size());
+                    table->widen(one.type, stored[1].data(), n, wide.data());
+                    float largest = 0;
+                    for (const float value : x) largest = std::max(largest, std::fabs(value));
+                    for (std::size_t i = 0; i < x.size(); ++i)
+                        CHECK(std::fabs(wide[i] * scales[1] - x[i]) <=
+                              one.relative * std::fabs(x[i]) + one.of_largest * largest);
                 }
-                CHECK(codes[0] == codes[1]);
-                CHECK(scales[0] == scales[1]);
-                std::vector<float> wide(x.size());
-                table->widen(codes[1].data(), n, wide.data());
-                for (std::size_t i = 0; i < x.size(); ++i)
-                    CHECK(std::fabs(wide[i] * scales[1] - x[i]) <= 0.51F * scales[1]);
             }
         }
     }
 
     TEST_CASE("attention over a block: equal bits for every head size, tile and horizon") {
         for (const CpuKernels* table : available_kernels()) {
-            for (const KvType type : {KvType::f32, KvType::int16}) {
+            for (const KvType type :
+                 {KvType::f32, KvType::f16, KvType::bf16, KvType::int16, KvType::int8}) {
                 for (const int head_dim : {8, 16, 40, 64, 128}) {
                     for (int rows = 1; rows <= 9; ++rows) {
                         CAPTURE(table->name);
@@ -259,10 +274,10 @@ TEST_SUITE("model/cpu/kernels") {
         AttentionCase one(KvType::int16, 64, 5, 11);
         for (const CpuKernels* table : available_kernels()) {
             const auto direct = one.run(*table);
-            std::vector<float> keys(one.keys.size());
-            std::vector<float> values(one.values.size());
-            table->widen(one.keys.data(), 64 * kBlockTokens, keys.data());
-            table->widen(one.values.data(), 64 * kBlockTokens, values.data());
+            std::vector<float> keys(64 * kBlockTokens);
+            std::vector<float> values(64 * kBlockTokens);
+            table->widen(KvType::int16, one.block.keys, 64 * kBlockTokens, keys.data());
+            table->widen(KvType::int16, one.block.values, 64 * kBlockTokens, values.data());
             AttentionCase wide(KvType::int16, 64, 5, 11);
             wide.block.type = KvType::f32;
             wide.block.keys = reinterpret_cast<const std::byte*>(keys.data());
@@ -271,8 +286,90 @@ TEST_SUITE("model/cpu/kernels") {
         }
     }
 
+    TEST_CASE("block scores: equal bits for every type, size and horizon, and the true maximum") {
+        test::Numbers numbers(31);
+        for (const KvType type :
+             {KvType::f32, KvType::f16, KvType::bf16, KvType::int16, KvType::int8}) {
+            for (const int dim : {8, 32, 64, 128}) {
+                for (const int run : {8, 16, 32, 64, 128}) {
+                    for (int rows = 1; rows <= 7; ++rows) {
+                        AttentionCase one(type, dim, rows, static_cast<std::uint64_t>(rows + run));
+                        IndexBlock block;
+                        block.type = type;
+                        block.keys = one.block.keys;
+                        block.key_scales = one.block.key_scales;
+                        block.dim = dim;
+                        block.n_rows = rows;
+                        block.queries = one.block.queries;
+                        block.visible = one.block.visible;
+                        block.block_tokens = run;
+                        block.stride = kBlockTokens / run + 1;
+                        const auto size = static_cast<std::size_t>(rows * block.stride);
+                        std::vector<float> expected(size, 7.0F);
+                        block.best = expected.data();
+                        scalar_kernels().score_blocks(block);
+                        for (const CpuKernels* table : available_kernels()) {
+                            std::vector<float> got(size, 7.0F);
+                            block.best = got.data();
+                            table->score_blocks(block);
+                            CHECK(got == expected);
+                        }
+                        double largest = -1e30;
+                        for (int j = 0; j < std::min(run, one.visible[0]); ++j) {
+                            double score = 0;
+                            for (int d = 0; d < dim; ++d)
+                                score +=
+                                    static_cast<double>(one.queries[static_cast<std::size_t>(d)]) *
+                                    one.key(j, d);
+                            largest = std::max(largest, score);
+                        }
+                        CHECK(std::fabs(static_cast<double>(expected[0]) - largest) < 1e-4);
+                    }
+                }
+            }
+        }
+    }
+
+    TEST_CASE("block scores: tokens that may not be seen and NaN scores never win") {
+        std::vector<float> keys(8 * kBlockTokens, 1.0F);
+        keys[3] = std::nanf("");  // token 3, channel 0
+        const std::vector<float> query(8, -1.0F);
+        const int visible = 40;
+        for (const CpuKernels* table : available_kernels()) {
+            IndexBlock block;
+            block.keys = reinterpret_cast<const std::byte*>(keys.data());
+            block.dim = 8;
+            block.n_rows = 1;
+            block.queries = query.data();
+            block.visible = &visible;
+            block.block_tokens = 32;
+            std::vector<float> best(4, 7.0F);
+            block.best = best.data();
+            block.stride = 4;
+            table->score_blocks(block);
+            const float none = -std::numeric_limits<float>::infinity();
+            CHECK(best == std::vector<float>{-8.0F, -8.0F, none, none});
+        }
+    }
+
+    TEST_CASE("swigluoai: equal bits, and the clamps are where MiniMax-M3 has them") {
+        test::Numbers numbers(5);
+        for (const int n : {1, 7, 8, 33, 160}) {
+            const auto gate = numbers.floats(static_cast<std::size_t>(n), 12.0F);
+            const auto up = numbers.floats(static_cast<std::size_t>(n), 12.0F);
+            std::vector<float> expected(gate.size());
+            scalar_kernels().swigluoai(gate.data(), up.data(), n, 1.702F, 7.0F, expected.data());
+            for (const CpuKernels* table : available_kernels()) {
+                std::vector<float> got(gate.size());
+                table->swigluoai(gate.data(), up.data(), n, 1.702F, 7.0F, got.data());
+                CHECK(test::first_difference(got, expected) == -1);
+            }
+        }
+    }
+
     TEST_CASE("attention: the definition agrees with a softmax in double") {
-        for (const KvType type : {KvType::f32, KvType::int16}) {
+        for (const KvType type :
+             {KvType::f32, KvType::f16, KvType::bf16, KvType::int16, KvType::int8}) {
             AttentionCase one(type, 32, 4, 21);
             const auto out = one.run(scalar_kernels());
             for (int r = 0; r < 4; ++r) {

@@ -47,7 +47,7 @@ std::vector<std::byte> stored(const Pool& pool, const BlockTable& table, int tok
     const KvLayout& layout = *pool.layout;
     const std::byte* block = table.block(token / kBlockTokens);
     const auto at = static_cast<std::size_t>(token % kBlockTokens);
-    const std::size_t size = layout.element_bytes();
+    const std::size_t size = element_bytes(layout.type());
     std::vector<std::byte> bytes;
     const auto add = [&](std::size_t offset, std::size_t count) {
         bytes.insert(bytes.end(), block + offset, block + offset + count);
@@ -55,7 +55,7 @@ std::vector<std::byte> stored(const Pool& pool, const BlockTable& table, int tok
     for (std::size_t d = 0; d < 16; ++d)
         add(layout.keys(1, 0) + (d * kBlockTokens + at) * size, size);
     add(layout.values(1, 0) + at * 16 * size, 16 * size);
-    if (layout.type() == KvType::int16) {
+    if (has_scales(layout.type())) {
         add(layout.keys(1, 0) + layout.scales_offset() + at * 4, 4);
         add(layout.values(1, 0) + layout.scales_offset() + at * 4, 4);
     }
@@ -77,7 +77,8 @@ TEST_SUITE("model/kv") {
     }
 
     TEST_CASE("a fork shares full blocks and copies what the open one holds") {
-        for (const KvType type : {KvType::f32, KvType::int16}) {
+        for (const KvType type :
+             {KvType::f32, KvType::f16, KvType::bf16, KvType::int16, KvType::int8}) {
             const Pool pool(type);
             BlockTable parent = pool.table();
             fill(pool, parent, 300, 1);

@@ -1,0 +1,91 @@
+// Block scores of the index branch: dot products of a few query rows with 128 transposed keys, and
+// the largest of each run of tokens. No score leaves the registers.
+
+#include "model/cpu/attention_avx2.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "model/cpu/math.h"
+
+#include "model/cpu/avx2_begin.h"
+
+#include "model/cpu/avx2.h"
+
+namespace skein::model::avx2 {
+namespace {
+
+constexpr int kLanes = 8;
+
+/// Scores of R rows against V vectors of tokens from `vector` on, folded into `best`.
+template <KvType Type, int R, int V>
+void fold_vectors(const IndexBlock& block, const float* queries, const int* visible, int vector,
+                  __m256* best) {
+    __m256 acc[R][V];
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_ps();
+    std::ptrdiff_t element = static_cast<std::ptrdiff_t>(vector) * kLanes;
+    for (int d = 0; d < block.dim; ++d, element += kBlockTokens) {
+        __m256 q[R];
+        for (int r = 0; r < R; ++r)
+            q[r] = _mm256_broadcast_ss(queries + static_cast<std::ptrdiff_t>(r) * block.dim + d);
+        for (int v = 0; v < V; ++v) {
+            const __m256 k = load8<Type>(block.keys, element + v * kLanes);
+            for (int r = 0; r < R; ++r) acc[r][v] = _mm256_fmadd_ps(q[r], k, acc[r][v]);
+        }
+    }
+    const __m256 hidden = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+    for (int v = 0; v < V; ++v) {
+        const int first = (vector + v) * kLanes;
+        __m256 scale = _mm256_set1_ps(1.0F);
+        if (block.key_scales != nullptr) scale = _mm256_loadu_ps(block.key_scales + first);
+        for (int r = 0; r < R; ++r) {
+            __m256 score = acc[r][v];
+            if (block.key_scales != nullptr) score = _mm256_mul_ps(score, scale);
+            if (visible[r] < first + kLanes)
+                score = _mm256_blendv_ps(hidden, score, lanes_below(visible[r] - first));
+            best[r] = _mm256_max_ps(score, best[r]);  // NaN scores leave `best` as it is
+        }
+    }
+}
+
+template <KvType Type, int R>
+void score_rows(const IndexBlock& block, int row) {
+    constexpr int kWide = 4;
+    const float* queries = block.queries + static_cast<std::ptrdiff_t>(row) * block.dim;
+    const int* visible = block.visible + row;
+    const int most = *std::max_element(visible, visible + R);
+    const int run = block.block_tokens / kLanes;
+    const __m256 hidden = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+    for (int first = 0, out = 0; first < kBlockTokens / kLanes; first += run, ++out) {
+        __m256 best[R];
+        for (int r = 0; r < R; ++r) best[r] = hidden;
+        const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
+        int v = first;
+        for (; v + kWide <= last; v += kWide)
+            fold_vectors<Type, R, kWide>(block, queries, visible, v, best);
+        for (; v < last; ++v) fold_vectors<Type, R, 1>(block, queries, visible, v, best);
+        for (int r = 0; r < R; ++r)
+            block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
+    }
+}
+
+}  // namespace
+
+void score_blocks(const IndexBlock& block) {
+    with_type(block.type, [&](auto type) {
+        int row = 0;
+        for (; row + 3 <= block.n_rows; row += 3) score_rows<type.value, 3>(block, row);
+        for (; row < block.n_rows; ++row) score_rows<type.value, 1>(block, row);
+    });
+}
+
+}  // namespace skein::model::avx2
+
+#include "model/cpu/avx2_end.h"
+
+#endif
