@@ -79,7 +79,7 @@ std::string relative_path(std::string_view root, std::string_view path) {
                         (path.size() == root.size() || path[root.size()] == '/' || root == "/");
     if (!inside) {
         throw WorkspaceError(fmt::format(
-            "{}: outside of the workspace {}; use a path relative to it", quoted(path, 300), root));
+            "{}: outside of the workspace {}; use a path relative to it", quote(path, 300), root));
     }
     path.remove_prefix(root.size());
     while (!path.empty() && path.front() == '/') path.remove_prefix(1);
@@ -100,13 +100,13 @@ std::string link_target(int root, const std::string& path) {
 }
 
 std::string open_failure(int root, std::string_view what, const std::string& path, int error) {
-    const std::string head = fmt::format("cannot {} {}: ", what, quoted(path, 300));
+    const std::string head = fmt::format("cannot {} {}: ", what, quote(path, 300));
     switch (error) {
         case ENOENT: {
             const auto [directory, name] = split_path(path);
             if (const auto [link, target] = first_link(root, path); !link.empty()) {
                 return head + fmt::format("{} is a link to {}, which does not exist",
-                                          quoted(link, 300), quoted(target, 300));
+                                          quote(link, 300), quote(target, 300));
             }
             const std::string near = nearest(name, names_in(root, directory));
             const std::string shown = directory == "." ? near : directory + "/" + near;
@@ -119,7 +119,7 @@ std::string open_failure(int root, std::string_view what, const std::string& pat
             if (link.empty()) return head + "the path leads out of the workspace";
             const bool out = error == EXDEV;
             return head +
-                   fmt::format("{} is a link to {}{}", quoted(link, 300), quoted(target, 300),
+                   fmt::format("{} is a link to {}{}", quote(link, 300), quote(target, 300),
                                out ? ", which leads out of the workspace (absolute links always do)"
                                    : "; links are not followed, name the file itself");
         }

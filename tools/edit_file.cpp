@@ -41,7 +41,7 @@ ToolResult edit(const Workspace& workspace, const boost::json::object& arguments
     const Workspace::File file = workspace.read_file(path);
     if (is_binary(file.bytes)) {
         return {ToolStatus::failed,
-                quoted(path, 300) + " holds NUL bytes: not a text file, not edited",
+                quote(path, 300) + " holds NUL bytes: not a text file, not edited",
                 {}};
     }
     const Replacement done = replace_text(file.bytes, string_or(arguments, "old_text", ""),

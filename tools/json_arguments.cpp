@@ -57,7 +57,7 @@ class StrictHandler {
         key_.append(part.data(), part.size());
         stack_.push_key(part);
         if (!keys_.back().insert(key_).second) {
-            return refuse(fmt::format("the key {} appears twice", quoted(key_)), error);
+            return refuse(fmt::format("the key {} appears twice", quote(key_)), error);
         }
         key_.clear();
         return true;
@@ -135,9 +135,9 @@ std::string describe(std::string_view text, std::size_t position, const std::str
     const auto newlines =
         std::count(text.begin(), text.begin() + static_cast<long>(position), '\n');
     const std::size_t begin = position < 30 ? 0 : position - 30;
-    const std::string before = quoted(utf8_suffix(text.substr(0, position), position - begin), 120);
+    const std::string before = quote(utf8_suffix(text.substr(0, position), position - begin), 120);
     const std::string after =
-        position < text.size() ? quoted(text.substr(position), 30) : "the end";
+        position < text.size() ? quote(text.substr(position), 30) : "the end";
     return fmt::format("not valid JSON at byte {} (line {}): {}; after {} comes {}", position,
                        newlines + 1, why, before, after);
 }

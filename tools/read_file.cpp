@@ -42,7 +42,7 @@ ToolResult failed(std::string text) {
 
 std::string binary_notice(std::string_view path, std::string_view bytes) {
     const bool utf16 = bytes.substr(0, 2) == "\xFF\xFE" || bytes.substr(0, 2) == "\xFE\xFF";
-    return fmt::format("{} is not a text file ({}, holds NUL bytes){}", quoted(path, 300),
+    return fmt::format("{} is not a text file ({}, holds NUL bytes){}", quote(path, 300),
                        counted(bytes.size(), "byte"),
                        utf16 ? "; it looks like UTF-16, which iconv can convert" : "");
 }
@@ -88,7 +88,7 @@ ToolResult read_page(const Workspace& workspace, const ReadOptions& options,
     if (total == 0) return {ToolStatus::ok, "[the file is empty]", {{"lines", 0}}};
     const std::size_t first = count_or(arguments, "offset", 1);
     if (first > total) {
-        return failed(fmt::format("{} has {}; offset {} is past its end", quoted(path, 300),
+        return failed(fmt::format("{} has {}; offset {} is past its end", quote(path, 300),
                                   counted(total, "line"), first));
     }
     const std::size_t limit = std::min<std::size_t>(

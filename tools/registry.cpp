@@ -80,7 +80,7 @@ void Registry::add(std::unique_ptr<Tool> tool) {
     if (!is_tool_name(spec.name)) {
         throw RegistryError(
             fmt::format("tool name {}: expected 1 to {} letters, digits, '_' or '-'",
-                        quoted(spec.name), kMaxNameBytes));
+                        quote(spec.name), kMaxNameBytes));
     }
     if (find(spec.name)) throw RegistryError(fmt::format("tool {} is registered twice", spec.name));
     const boost::json::value* type = spec.parameters.if_contains("type");
@@ -116,7 +116,7 @@ boost::asio::awaitable<ToolResult> Registry::call(ToolCall call) {
         for (const auto& tool : tools_) names.push_back(tool->spec().name);
         const std::string near = nearest(call.name, names);
         co_return failure(ToolStatus::invalid_call,
-                          fmt::format("There is no tool {}{} Tools: {}.", quoted(call.name),
+                          fmt::format("There is no tool {}{} Tools: {}.", quote(call.name),
                                       near.empty() ? "." : "; did you mean \"" + near + "\"?",
                                       fmt::join(names, ", ")));
     }

@@ -189,7 +189,7 @@ std::string explain_absence(std::string_view content, std::string_view old_text)
         return text + fmt::format(
                           " Line {} differs only in white space or quote style: the file has {}, "
                           "old_text has {}.",
-                          i + 1, quoted(lines[i], 200), quoted(*filled, 200));
+                          i + 1, quote(lines[i], 200), quote(*filled, 200));
     }
     const std::size_t near = nearest_line(lines, *filled);
     if (near == 0) return text + " No line is like it; read the file again.";
@@ -205,12 +205,12 @@ std::string explain_absence(std::string_view content, std::string_view old_text)
                    fmt::format(
                        " Its line {} is where it departs: line {} of the file is {}, old_text has "
                        "{}.",
-                       i + 1, at + 1, at < lines.size() ? quoted(lines[at], 200) : "past the end",
-                       quoted(wanted[i], 200));
+                       i + 1, at + 1, at < lines.size() ? quote(lines[at], 200) : "past the end",
+                       quote(wanted[i], 200));
         }
     }
     return text + fmt::format(" The nearest line is {}: {}; old_text has {}.", near,
-                              quoted(lines[near - 1], 200), quoted(*filled, 200));
+                              quote(lines[near - 1], 200), quote(*filled, 200));
 }
 
 std::string number_list(const std::vector<std::size_t>& numbers) {

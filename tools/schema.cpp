@@ -151,7 +151,7 @@ Violation check_object(const json::object& object, const json::object& schema,
             const std::vector<std::string> names = names_of(properties);
             const std::string near = nearest(key, names);
             return fmt::format("{}: expected one of the properties {}, got {}{}", at(where),
-                               list(names), quoted(key),
+                               list(names), quote(key),
                                near.empty() ? "" : "; did you mean \"" + near + "\"?");
         }
     }

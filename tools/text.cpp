@@ -125,7 +125,7 @@ std::string shown_name(std::string_view name) {
     return plain ? std::string(name) : '"' + escaped + '"';
 }
 
-std::string quoted(std::string_view text, std::size_t max_bytes) {
+std::string quote(std::string_view text, std::size_t max_bytes) {
     std::string_view rest = utf8_prefix(text, max_bytes);
     const bool cut = rest.size() < text.size();
     std::string out = "\"";

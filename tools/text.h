@@ -21,7 +21,8 @@ std::string_view utf8_suffix(std::string_view text, std::size_t max_bytes);
 std::string shown_name(std::string_view name);
 
 /// `text` between double quotes on one line, control characters escaped, at most `max_bytes` of it.
-std::string quoted(std::string_view text, std::size_t max_bytes = 60);
+/// Not called `quoted`: a std::string argument would find std::quoted.
+std::string quote(std::string_view text, std::size_t max_bytes = 60);
 
 /// Levenshtein distance over bytes, or `limit + 1` as soon as it is known to be larger.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit);

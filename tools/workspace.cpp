@@ -46,14 +46,14 @@ std::string read_all(const Fd& fd, std::uint64_t size, std::uint64_t max_bytes,
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) {
             throw WorkspaceError(
-                fmt::format("cannot read {}: {}", quoted(path, 300), std::strerror(errno)));
+                fmt::format("cannot read {}: {}", quote(path, 300), std::strerror(errno)));
         }
         if (n == 0) break;
         used += static_cast<std::size_t>(n);
         if (used > max_bytes) {
             throw WorkspaceError(
                 fmt::format("cannot read {}: it grew beyond {} bytes while being read",
-                            quoted(path, 300), max_bytes));
+                            quote(path, 300), max_bytes));
         }
     }
     bytes.resize(used);
@@ -64,7 +64,7 @@ std::string read_all(const Fd& fd, std::uint64_t size, std::uint64_t max_bytes,
 std::vector<Workspace::Entry> read_directory(Fd fd, const std::string& path) {
     DIR* stream = ::fdopendir(::dup(fd.get()));
     if (!stream)
-        throw WorkspaceError("cannot list " + quoted(path, 300) + ": " + std::strerror(errno));
+        throw WorkspaceError("cannot list " + quote(path, 300) + ": " + std::strerror(errno));
     const std::unique_ptr<DIR, int (*)(DIR*)> guard(stream, ::closedir);
     std::vector<Workspace::Entry> entries;
     while (const dirent* item = ::readdir(stream)) {
@@ -72,7 +72,7 @@ std::vector<Workspace::Entry> read_directory(Fd fd, const std::string& path) {
         if (name == "." || name == "..") continue;
         if (entries.size() == kMaxDirectoryEntries) {
             throw WorkspaceError(fmt::format("cannot list {}: more than {} entries",
-                                             quoted(path, 300), kMaxDirectoryEntries));
+                                             quote(path, 300), kMaxDirectoryEntries));
         }
         struct stat info {};
         if (::fstatat(fd.get(), item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
@@ -119,18 +119,18 @@ Workspace::File Workspace::read_file(std::string_view path, std::uint64_t max_by
     if (::fstat(fd.get(), &info) != 0) throw WorkspaceError(open_failure(fd_, "read", name, errno));
     if (S_ISDIR(info.st_mode)) {
         throw WorkspaceError(
-            fmt::format("cannot read {}: it is a directory; list it", quoted(name, 300)));
+            fmt::format("cannot read {}: it is a directory; list it", quote(name, 300)));
     }
     if (!S_ISREG(info.st_mode)) {
         throw WorkspaceError(fmt::format(
-            "cannot read {}: not a regular file (socket, device or pipe)", quoted(name, 300)));
+            "cannot read {}: not a regular file (socket, device or pipe)", quote(name, 300)));
     }
     const auto size = static_cast<std::uint64_t>(info.st_size);
     if (size > max_bytes) {
         throw WorkspaceError(
             fmt::format("cannot read {}: {} bytes, the limit is {}; take a part of it with a "
                         "command",
-                        quoted(name, 300), size, max_bytes));
+                        quote(name, 300), size, max_bytes));
     }
     return {read_all(fd, size, max_bytes, name), stamp_of(info)};
 }

@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view kTemporaryPrefix = ".skein-write-";
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-    throw WorkspaceError(fmt::format("cannot write {}: {}", quoted(path, 300), why));
+    throw WorkspaceError(fmt::format("cannot write {}: {}", quote(path, 300), why));
 }
 
 [[noreturn]] void refuse_errno(const std::string& path, int error) {
@@ -93,7 +93,7 @@ void check_target(const Fd& parent, const std::string& name, const struct stat& 
                   const std::string& path) {
     if (S_ISLNK(info.st_mode)) {
         refuse(path, fmt::format("it is a link to {}; links are not followed, name the file itself",
-                                 quoted(link_target(parent.get(), name), 300)));
+                                 quote(link_target(parent.get(), name), 300)));
     }
     if (S_ISDIR(info.st_mode)) refuse(path, "it is a directory");
     if (!S_ISREG(info.st_mode)) refuse(path, "not a regular file (socket, device or pipe)");

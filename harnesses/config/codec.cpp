@@ -33,7 +33,7 @@ std::optional<std::string> plain(ConfigReader& reader, const YamlNode& node,
     const auto value = scalar(reader, node, expected);
     if (value && node.quoted) {
         reader.error(node, fmt::format("expected {}, got the text {}; leave out the quotes",
-                                       expected, tools::quoted(*value)));
+                                       expected, tools::quote(*value)));
         return std::nullopt;
     }
     return value;
@@ -125,7 +125,7 @@ std::optional<std::string> tidy_text(ConfigReader& reader, const YamlNode& node,
             node,
             fmt::format("expected {} on one line without white space at its ends, got {}; block "
                         "texts (| and >) end with a line end unless written |- or >-",
-                        expected, tools::quoted(*value)));
+                        expected, tools::quote(*value)));
         return std::nullopt;
     }
     return value;
@@ -182,7 +182,7 @@ Codec<std::string> choice(std::vector<std::string> names) {
                 if (!value) return std::nullopt;
                 if (std::find(names.begin(), names.end(), *value) != names.end()) return value;
                 reader.error(node,
-                             fmt::format("expected {}, got {}", expected, tools::quoted(*value)),
+                             fmt::format("expected {}, got {}", expected, tools::quote(*value)),
                              tools::nearest(*value, names));
                 return std::nullopt;
             },
@@ -202,7 +202,7 @@ std::optional<std::int64_t> read_integer(ConfigReader& reader, const YamlNode& n
     const bool zero = digits != text->npos && (*text)[digits] == '0' && text->size() > digits + 1;
     if (stop != end || zero || (error != std::errc() && error != std::errc::result_out_of_range)) {
         reader.error(node, fmt::format("expected an integer in decimal digits, got {}",
-                                       tools::quoted(*text)));
+                                       tools::quote(*text)));
         return std::nullopt;
     }
     if (error != std::errc() || value < least || value > most) {
@@ -220,7 +220,7 @@ Codec<double> number(double least, double most) {
                 const auto value = decimal(*text);
                 if (value && *value >= least && *value <= most) return value;
                 reader.error(node, fmt::format("expected a number from {:g} to {:g}, got {}", least,
-                                               most, tools::quoted(*text)));
+                                               most, tools::quote(*text)));
                 return std::nullopt;
             },
             [](const double& value) { return YamlNode::plain(shortest(value)); },
@@ -233,7 +233,7 @@ Codec<bool> flag() {
                 if (!text) return std::nullopt;
                 if (*text == "true" || *text == "false") return *text == "true";
                 reader.error(node,
-                             fmt::format("expected true or false, got {}", tools::quoted(*text)));
+                             fmt::format("expected true or false, got {}", tools::quote(*text)));
                 return std::nullopt;
             },
             [](const bool& value) { return YamlNode::plain(value ? "true" : "false"); },
@@ -250,7 +250,7 @@ Codec<std::chrono::milliseconds> duration() {
             const auto value = parse_duration(*text);
             if (!value) {
                 reader.error(node,
-                             fmt::format("expected {}, got {}", kExpected, tools::quoted(*text)));
+                             fmt::format("expected {}, got {}", kExpected, tools::quote(*text)));
             }
             return value;
         },
@@ -270,7 +270,7 @@ Codec<std::uint64_t> byte_size() {
                 const auto value = parse_size(*text);
                 if (!value) {
                     reader.error(
-                        node, fmt::format("expected {}, got {}", kExpected, tools::quoted(*text)));
+                        node, fmt::format("expected {}, got {}", kExpected, tools::quote(*text)));
                 }
                 return value;
             },

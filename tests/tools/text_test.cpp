@@ -32,8 +32,8 @@ TEST_SUITE("tools/text") {
     }
 
     TEST_CASE("quoted text stays on one line and within its bound") {
-        CHECK(quoted("a\"b\t\xff") == R"("a\"b\t\xff")");
-        CHECK(quoted(std::string(100, 'x'), 10) == "\"xxxxxxxxxx...\"");
+        CHECK(quote("a\"b\t\xff") == R"("a\"b\t\xff")");
+        CHECK(quote(std::string(100, 'x'), 10) == "\"xxxxxxxxxx...\"");
     }
 
     TEST_CASE("the distance counts edits and stops at its limit") {
