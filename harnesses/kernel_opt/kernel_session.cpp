@@ -86,11 +86,6 @@ boost::asio::awaitable<void> KernelSession::prepare(std::vector<Configuration> c
     co_await std::move(pending);
 }
 
-boost::asio::awaitable<Verdict> KernelSession::self_trial() {
-    auto pending = grader().self_trial();
-    co_return co_await std::move(pending);
-}
-
 int KernelSession::count(Arm arm) const {
     return static_cast<int>(std::count_if(evaluations_.begin(), evaluations_.end(),
                                           [&](const Evaluation& e) { return e.arm == arm; }));

@@ -38,7 +38,6 @@ class KernelSession {
                                                        Arm arm, Stage stage);
     /// Compiles points side by side so that `evaluate` finds them built; known ones cost nothing.
     boost::asio::awaitable<void> prepare(std::vector<Configuration> configurations);
-    boost::asio::awaitable<Verdict> self_trial();
 
     const KernelTask& task() const { return *task_; }
     const KernelGenerator* generator() const { return generator_; }

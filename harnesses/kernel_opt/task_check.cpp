@@ -9,32 +9,13 @@
 #include "harnesses/exit_code.h"
 #include "harnesses/interrupt.h"
 #include "harnesses/kernel_opt/adversaries.h"
+#include "sandbox/temporary_directory.h"
 
 namespace skein::harnesses {
 namespace {
 
 using boost::asio::awaitable;
 namespace fs = std::filesystem;
-
-/// A private folder that goes with the scope.
-class Scratch {
-  public:
-    Scratch() {
-        std::string name = (fs::temp_directory_path() / "skein-check-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) {
-            throw std::runtime_error("cannot make a folder below " +
-                                     fs::temp_directory_path().string());
-        }
-        path = name;
-    }
-    ~Scratch() {
-        std::error_code ignored;
-        fs::remove_all(path, ignored);
-    }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-    fs::path path;
-};
 
 std::string read_file(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -111,9 +92,9 @@ TaskCheckReport check_tasks(sandbox::Sandbox& sandbox, const std::vector<std::st
     TaskCheckReport report;
     const Checker checker{report, on_line};
     for (const KernelTask& task : tasks) {
-        const Scratch scratch;
+        const sandbox::TemporaryDirectory scratch;
         GraderOptions options;
-        options.scratch = scratch.path / "grader";
+        options.scratch = scratch.path() / "grader";
         options.secret = std::random_device{}();
         auto grader = make_grader(task, sandbox, options);
         run_interruptible(check_task(task, *grader, with_adversaries, checker));

@@ -3,11 +3,6 @@
 // end on one thread.
 
 #include <algorithm>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +13,7 @@
 #include "agent/llm/scripted_model.h"
 #include "agent/memory_recorder.h"
 #include "tests/support/byte_vocabulary.h"
+#include "tests/support/run_now.h"
 #include "tools/function_tool.h"
 #include "tools/registry.h"
 
@@ -25,21 +21,6 @@ namespace skein::test {
 
 inline std::shared_ptr<const model::Tokenizer> byte_tokenizer() {
     return std::make_shared<const model::Tokenizer>(byte_vocabulary());
-}
-
-/// Runs a coroutine on a context of its own and gives its value or exception.
-template <typename T>
-T run_now(boost::asio::awaitable<T> work) {
-    boost::asio::io_context context;
-    std::optional<T> value;
-    std::exception_ptr failure;
-    boost::asio::co_spawn(context, std::move(work), [&](std::exception_ptr error, T result) {
-        failure = error;
-        if (!error) value = std::move(result);
-    });
-    context.run();
-    if (failure) std::rethrow_exception(failure);
-    return std::move(*value);
 }
 
 inline boost::json::object object_schema(boost::json::object properties) {

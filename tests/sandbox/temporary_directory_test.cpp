@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "sandbox/sandbox.h"
+
 namespace skein::sandbox {
 namespace {
 
@@ -20,6 +22,14 @@ TEST_CASE("two directories differ, are private, and go with what is in them") {
         std::ofstream(path / "sub/file") << "x";
     }
     CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("a directory is made where it is asked for, or the error names the place") {
+    const TemporaryDirectory outer;
+    const TemporaryDirectory inner(outer.path());
+    CHECK(inner.path().parent_path() == outer.path());
+    CHECK_THROWS_WITH_AS(TemporaryDirectory(outer.path() / "missing"),
+                         doctest::Contains("missing"), Error);
 }
 
 TEST_SUITE_END();

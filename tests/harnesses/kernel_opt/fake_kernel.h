@@ -2,12 +2,11 @@
 // A kernel task without compilers or clocks: a small move space whose speedups are a formula, a
 // grader that applies it, and what tests of the search loop need around them.
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <optional>
+#include <cstdio>
 
 #include "harnesses/kernel_opt/kernel_session.h"
 #include "harnesses/kernel_opt/optimise.h"
+#include "tests/support/run_now.h"
 #include "tests/support/temporary_directory.h"
 
 namespace skein::test {
@@ -120,19 +119,5 @@ struct FakeProcess {
     harnesses::Journal journal;
     harnesses::KernelSession session;
 };
-
-template <typename T>
-T run_now(boost::asio::awaitable<T> work) {
-    boost::asio::io_context context;
-    std::optional<T> value;
-    std::exception_ptr failure;
-    boost::asio::co_spawn(context, std::move(work), [&](std::exception_ptr error, T result) {
-        failure = error;
-        if (!error) value = std::move(result);
-    });
-    context.run();
-    if (failure) std::rethrow_exception(failure);
-    return std::move(*value);
-}
 
 }  // namespace skein::test

@@ -3,11 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
-
 #include "harnesses/kernel_opt/adversaries.h"
+#include "tests/support/run_now.h"
 #include "tests/support/temporary_directory.h"
 
 using namespace skein;
@@ -27,16 +24,9 @@ struct Bench {
         grader = make_grader(task, *sandbox, options);
     }
 
-    template <class T>
-    T wait(boost::asio::awaitable<T> answer) {
-        boost::asio::io_context context;
-        auto future = boost::asio::co_spawn(context, std::move(answer), boost::asio::use_future);
-        context.run();
-        return future.get();
-    }
     Verdict grade(std::string source, Stage stage, std::vector<std::string> flags = {}) {
         Candidate candidate{std::move(source), std::move(flags)};
-        return wait(grader->grade(std::move(candidate), stage));
+        return test::run_now(grader->grade(std::move(candidate), stage));
     }
 
     test::TemporaryDirectory directory;
@@ -62,7 +52,7 @@ TEST_SUITE("harnesses/kernel_opt/grader") {
     TEST_CASE("grader: finds every cheat and flags no honest kernel") {
         CHECK(adversaries().size() >= 12);
         Bench bench("sgemv");
-        const auto results = bench.wait(check_adversaries(bench.task, *bench.grader));
+        const auto results = test::run_now(check_adversaries(bench.task, *bench.grader));
         CHECK(results.size() == adversaries().size() + 2);
         for (const AdversaryResult& result : results) {
             CAPTURE(result.name);
@@ -114,7 +104,7 @@ TEST_SUITE("harnesses/kernel_opt/grader") {
 
     TEST_CASE("grader: an anchor against itself is no faster, and a better kernel is") {
         Bench bench("sgemv");
-        const Verdict self = bench.wait(bench.grader->self_trial());
+        const Verdict self = test::run_now(bench.grader->self_trial());
         CAPTURE(self.message);
         CHECK((self.status == VerdictStatus::ok || self.status == VerdictStatus::noisy));
         REQUIRE(self.shapes.size() == 1);
@@ -127,7 +117,7 @@ TEST_SUITE("harnesses/kernel_opt/grader") {
     TEST_CASE("grader: prepared candidates are already compiled") {
         Bench bench("sgemv");
         std::vector<Candidate> candidates{{sgemv(kHonest), {"-Ofast"}}, {sgemv(kHonest), {}}};
-        bench.wait(bench.grader->prepare(candidates));
+        test::run_now(bench.grader->prepare(candidates));
         const Verdict verdict = bench.grade(sgemv(kHonest), Stage::compile, {"-Ofast"});
         CHECK(verdict.ok());
         CHECK(verdict.seconds_compile == 0);
@@ -136,7 +126,7 @@ TEST_SUITE("harnesses/kernel_opt/grader") {
     TEST_CASE("grader: no null candidate is admitted") {
         for (const char* id : {"sgemv", "softmax"}) {
             Bench bench(id);
-            const auto failures = bench.wait(bench.grader->admission_failures());
+            const auto failures = test::run_now(bench.grader->admission_failures());
             CAPTURE(id);
             CHECK(failures.empty());
         }

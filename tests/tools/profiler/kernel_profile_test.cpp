@@ -4,11 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
 #include <boost/json/parse.hpp>
 
+#include "tests/support/run_now.h"
 #include "tests/support/temporary_directory.h"
 
 using namespace skein;
@@ -41,11 +39,7 @@ struct Desk {
             {"name": "y", "role": "output", "type": "f32", "count": "1"},
             {"name": "n", "role": "size"}], "sizes": )" +
                                  sizes + extra + "}";
-        boost::asio::io_context context;
-        auto answer = tool->call(boost::json::parse(text).as_object());
-        auto future = boost::asio::co_spawn(context, std::move(answer), boost::asio::use_future);
-        context.run();
-        return future.get();
+        return test::run_now(tool->call(boost::json::parse(text).as_object()));
     }
     void write(const std::string& name, const std::string& body) {
         test::put_file(
