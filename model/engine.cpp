@@ -63,7 +63,7 @@ class LoadedEngine final : public Engine {
                 fmt::format("session option max_context: expected 1 to {} (what the model was "
                             "trained for), got {}",
                             most, tokens));
-        return make_session(runtime_, tokens);
+        return make_session(runtime_, tokens, options.choices);
     }
     const ModelConfig& config() const override { return runtime_->config(); }
     const Tokenizer& tokenizer() const override { return tokenizer_; }

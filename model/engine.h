@@ -26,6 +26,7 @@ struct EngineOptions {
 
 struct SessionOptions {
     int max_context = 0;  ///< tokens; 0: what the model was trained for
+    ChoiceRecording choices = ChoiceRecording::digest;
 };
 
 class Engine {

@@ -50,6 +50,7 @@ class Runtime {
 };
 
 /// A session without tokens.
-Session make_session(std::shared_ptr<Runtime> runtime, int max_context);
+Session make_session(std::shared_ptr<Runtime> runtime, int max_context,
+                     ChoiceRecording recording = ChoiceRecording::digest);
 
 }  // namespace skein::model

@@ -18,6 +18,8 @@ struct Session::Impl {
     Tokens tokens{};  ///< always table.size() of them
     std::vector<float> values{};
     bool current = false;  ///< `values` are the logits after the last token
+    ChoiceRecording recording = ChoiceRecording::digest;
+    ChoiceRecorder recorder{};
 
     int size() const { return static_cast<int>(tokens.size()); }
 
@@ -34,40 +36,76 @@ struct Session::Impl {
                 kept + static_cast<std::size_t>(bad - added.begin()), vocab_size));
     }
 
-    /// Evaluates and appends at most one chunk of checked tokens.
-    void append(std::span<const Token> added, bool with_logits) {
-        table.reserve(size() + static_cast<int>(added.size()));
-        tokens.reserve(tokens.size() + added.size());
-        current = false;
-        Sequence sequence{added, size(), &table, {}};
+    void check_blocks(int first, int last) const {
+        const int most = size() == 0 ? 0 : (size() - 1) / kBlockTokens;
+        if (first < 0 || first > last || last > most)
+            throw Error(
+                fmt::format("session: blocks {} to {} cannot be evicted or restored; "
+                            "expected a range within 0 to {} (the open block stays)",
+                            first, last, most));
+    }
+
+    /// What the engine evaluates for these tokens, and where its results go.
+    Sequence sequence(std::span<const Token> added, int start, bool with_logits) {
+        Sequence sequence;
+        sequence.tokens = added;
+        sequence.start = start;
+        sequence.kv = &table;
         if (with_logits) sequence.logits = values;
-        runtime->evaluate({&sequence, 1});
+        sequence.choices = &recorder;
+        sequence.all_choices = recording == ChoiceRecording::all;
+        recorder.logging = recording != ChoiceRecording::digest;
+        recorder.digest.restart();
+        recorder.digest_position = start + static_cast<int>(added.size()) - 1;
+        return sequence;
+    }
+
+    void make_room(std::size_t n) {
+        table.reserve(size() + static_cast<int>(n));
+        tokens.reserve(tokens.size() + n);
+    }
+
+    void append_evaluated(std::span<const Token> added, bool with_logits) {
         tokens.insert(tokens.end(), added.begin(), added.end());
         table.advance(size());
+        recorder.log.commit();
         current = with_logits;
+    }
+
+    /// Evaluates and appends at most one chunk of checked tokens.
+    void append(std::span<const Token> added, bool with_logits) {
+        make_room(added.size());
+        current = false;
+        const Sequence one = sequence(added, size(), with_logits);
+        runtime->evaluate({&one, 1});
+        append_evaluated(added, with_logits);
     }
 
     void truncate(int position) {
         if (position == size()) return;
         table.truncate(position);
         tokens.resize(static_cast<std::size_t>(position));
+        recorder.log.truncate(position);
         current = false;
     }
 
     /// Keys and values of the last token are stored already: only its logits are computed again.
     void refresh() {
         if (current) return;
-        const Sequence sequence{std::span(tokens).last(1), size() - 1, &table, values};
-        runtime->evaluate({&sequence, 1});
+        const Sequence one = sequence(std::span(tokens).last(1), size() - 1, true);
+        recorder.log.truncate(size() - 1);
+        runtime->evaluate({&one, 1});
+        recorder.log.commit();
         current = true;
     }
 };
 
-Session make_session(std::shared_ptr<Runtime> runtime, int max_context) {
+Session make_session(std::shared_ptr<Runtime> runtime, int max_context, ChoiceRecording recording) {
     BlockTable table = runtime->new_table();
     const auto vocab_size = static_cast<std::size_t>(runtime->config().vocab_size);
     auto impl = std::make_unique<Session::Impl>(
         Session::Impl{std::move(runtime), max_context, std::move(table)});
+    impl->recording = recording;
     impl->values.resize(vocab_size);
     return Session(std::move(impl));
 }
@@ -123,6 +161,8 @@ Session Session::fork() const {
     other->tokens = impl_->tokens;
     other->values = impl_->values;
     other->current = impl_->current;
+    other->recording = impl_->recording;
+    other->recorder = impl_->recorder;
     return Session(std::move(other));
 }
 
@@ -137,6 +177,47 @@ int Session::max_context() const {
 }
 std::size_t Session::kv_bytes() const {
     return impl_->table.bytes();
+}
+
+void Session::evict(int first, int last) {
+    impl_->check_blocks(first, last);
+    impl_->table.evict(first, last);
+}
+
+void Session::restore(int first, int last) {
+    impl_->check_blocks(first, last);
+    impl_->table.restore(first, last);
+}
+
+std::uint64_t Session::choice_digest() const {
+    expect(impl_->size() > 0, "choices need at least one token");
+    impl_->refresh();
+    return impl_->recorder.digest.value();
+}
+
+const ChoiceLog* Session::choices() const {
+    return impl_->recording == ChoiceRecording::digest ? nullptr : &impl_->recorder.log;
+}
+
+void decode_together(std::span<Session* const> sessions, std::span<const Token> tokens) {
+    expect(sessions.size() == tokens.size() && !sessions.empty() &&
+               sessions.size() <= static_cast<std::size_t>(kMostBatchedSessions),
+           "one token for each of at most 64 sessions");
+    std::vector<Sequence> sequences;
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+        Session::Impl& impl = *sessions[i]->impl_;
+        expect(impl.runtime == sessions[0]->impl_->runtime, "sessions of one engine");
+        impl.check(tokens.subspan(i, 1), impl.tokens.size());
+        impl.make_room(1);
+    }
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+        Session::Impl& impl = *sessions[i]->impl_;
+        impl.current = false;
+        sequences.push_back(impl.sequence(tokens.subspan(i, 1), impl.size(), true));
+    }
+    sessions[0]->impl_->runtime->evaluate(sequences);
+    for (std::size_t i = 0; i < sessions.size(); ++i)
+        sessions[i]->impl_->append_evaluated(tokens.subspan(i, 1), true);
 }
 
 }  // namespace skein::model

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "model/choices.h"
 #include "model/token.h"
 
 namespace skein::model {
@@ -14,6 +15,13 @@ class Engine;
 /// Sessions that `decode_together` may advance in one pass.
 inline constexpr int kMostBatchedSessions = 64;
 using Logits = std::span<const float>;
+
+/// Which choices of sparse layers and experts a session keeps.
+enum class ChoiceRecording : std::uint8_t {
+    digest,  ///< a hash of those behind the current logits
+    steps,   ///< all of those behind logits: one entry a sampled token
+    all      ///< of every token, the prompt's too
+};
 
 /// What `sync` did.
 struct SyncReport {
@@ -57,8 +65,27 @@ class Session {
     int max_context() const;
     std::size_t kv_bytes() const;  ///< bytes of KV blocks this timeline references
 
+    /// Takes the blocks of 128 tokens [first, last) out of everything that tokens evaluated from
+    /// now on can attend to; positions do not move, and nothing is freed for other timelines.
+    /// Throws: Error when the range is not among the full blocks before the last token's.
+    void evict(int first, int last);
+    /// Undoes evict for tokens evaluated from now on.
+    void restore(int first, int last);
+
+    /// Hash of the blocks and experts chosen for the last token. Requires: as logits().
+    std::uint64_t choice_digest() const;
+    /// What the options asked to record; null for `digest`. Valid until the next call.
+    const ChoiceLog* choices() const;
+
+    /// Appends one token to each session in one pass over the weights; the bits are those of
+    /// decode(). Requires: distinct sessions of one engine, at most kMostBatchedSessions.
+    /// Throws: Error as decode; no session has changed then.
+    friend void decode_together(std::span<Session* const> sessions, std::span<const Token> tokens);
+
   private:
     std::unique_ptr<Impl> impl_;
 };
+
+void decode_together(std::span<Session* const> sessions, std::span<const Token> tokens);
 
 }  // namespace skein::model

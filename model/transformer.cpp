@@ -51,8 +51,9 @@ class Pass {
     void attend(int index, const LayerConfig& layer, const PackedLayer& weights);
     void project_attended(const PackedMatrix& wo);
     void feed_forward(const PackedLayer& layer, int index);
-    void report_blocks(int index, int row, int n, ChoiceSink& sink) const;
-    void report_experts(int index);
+    bool is_reported(int row) const;
+    void report_blocks(int index, int row) const;
+    void report_experts(int index) const;
 
     /// Rows of one sequence that are still being evaluated.
     struct Segment {
@@ -219,7 +220,7 @@ void Pass::keep_last_rows(const PackedLayer& layer) {
     for (const Segment& segment : segments_) {
         const Sequence& sequence = sequence_of(segment.first_row);
         int wanted = segment.n_rows;
-        if (sequence.choices == nullptr) wanted = sequence.logits.empty() ? 0 : 1;
+        if (!sequence.all_choices) wanted = sequence.logits.empty() ? 0 : 1;
         if (wanted == 0) continue;
         const int skipped = segment.n_rows - wanted;
         segments.push_back({kept, wanted, segment.start + skipped});
@@ -259,27 +260,35 @@ void Pass::attend(int index, const LayerConfig& layer, const PackedLayer& weight
         branch.selected =
             w_.selected.data() + offset(segment.first_row, layer.n_kv_heads * config_.msa.top_k);
         attend_msa(call, branch, cpu_.kernels, cpu_.pool, w_.attention);
-        if (sequence.choices != nullptr)
-            report_blocks(index, segment.first_row, segment.n_rows, *sequence.choices);
+        for (int row = segment.first_row; row < segment.first_row + segment.n_rows; ++row)
+            report_blocks(index, row);
     }
 }
 
-void Pass::report_blocks(int index, int row, int n, ChoiceSink& sink) const {
-    const int width =
-        config_.layers[static_cast<std::size_t>(index)].n_kv_heads * config_.msa.top_k;
-    for (int t = row; t < row + n; ++t)
-        sink.on_blocks(index, w_.rows[static_cast<std::size_t>(t)].position,
-                       {w_.selected.data() + offset(t, width), static_cast<std::size_t>(width)});
+/// Whether the choices of a row are recorded.
+bool Pass::is_reported(int row) const {
+    const Sequence& sequence = sequence_of(row);
+    if (sequence.choices == nullptr || sequence.all_choices) return sequence.choices != nullptr;
+    const int last = sequence.start + static_cast<int>(sequence.tokens.size()) - 1;
+    return !sequence.logits.empty() && w_.rows[static_cast<std::size_t>(row)].position == last;
 }
 
-void Pass::report_experts(int index) {
+void Pass::report_blocks(int index, int row) const {
+    if (!is_reported(row)) return;
+    const int top_k = config_.msa.top_k;
+    const int width = config_.layers[static_cast<std::size_t>(index)].n_kv_heads * top_k;
+    sequence_of(row).choices->on_blocks(
+        index, w_.rows[static_cast<std::size_t>(row)].position, top_k,
+        {w_.selected.data() + offset(row, width), static_cast<std::size_t>(width)});
+}
+
+void Pass::report_experts(int index) const {
     const int used = config_.moe.n_used;
-    for (int t = 0; t < n_; ++t) {
-        ChoiceSink* sink = sequence_of(t).choices;
-        if (sink == nullptr) continue;
-        sink->on_experts(index, w_.rows[static_cast<std::size_t>(t)].position,
-                         {w_.moe.experts.data() + offset(t, used), static_cast<std::size_t>(used)});
-    }
+    for (int row = 0; row < n_; ++row)
+        if (is_reported(row))
+            sequence_of(row).choices->on_experts(
+                index, w_.rows[static_cast<std::size_t>(row)].position,
+                {w_.moe.experts.data() + offset(row, used), static_cast<std::size_t>(used)});
 }
 
 /// x += wo * attended; each thread adds the channels that it computed.

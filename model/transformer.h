@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/attention/attention.h"
+#include "model/choices.h"
 #include "model/config.h"
 #include "model/cpu/kernels.h"
 #include "model/cpu/thread_pool.h"
@@ -19,15 +20,6 @@
 
 namespace skein::model {
 
-/// Receives what the layers chose, while they are evaluated. Positions of one layer come in order.
-struct ChoiceSink {
-    virtual ~ChoiceSink() = default;
-    /// Shapes: blocks [n_kv_heads, top_k], each list ascending, then -1.
-    virtual void on_blocks(int layer, int position, std::span<const std::int32_t> blocks) = 0;
-    /// Shapes: experts [n_used], in the order of choice.
-    virtual void on_experts(int layer, int position, std::span<const std::int32_t> experts) = 0;
-};
-
 /// Some tokens of one timeline, at the positions `start`, start + 1, ...
 /// Requires: start <= kv->size(), room reserved in kv. Shapes: logits [vocab_size] or empty; they
 /// are those after the last token.
@@ -36,7 +28,9 @@ struct Sequence {
     int start = 0;
     BlockTable* kv = nullptr;
     std::span<float> logits;
+    /// Receives the choices of the last token when there are logits, or of every token.
     ChoiceSink* choices = nullptr;
+    bool all_choices = false;
 };
 
 /// Activations of one call; allocated once and reused by every call.

@@ -1,5 +1,6 @@
 #pragma once
-// Reads the .npy files of the fixtures: format 1.0, little-endian, C order, float32.
+// Reads the .npy files of the fixtures: format 1.0, little-endian, C order, float32 or int16 (whose
+// values become floats, exactly).
 
 #include <cstdint>
 #include <cstring>
@@ -32,8 +33,10 @@ inline NpyArray load_npy(const std::filesystem::path& path) {
     const auto header_bytes = static_cast<std::size_t>(static_cast<unsigned char>(bytes[8]) |
                                                        static_cast<unsigned char>(bytes[9]) << 8);
     const std::string header = bytes.substr(10, header_bytes);
-    if (header.find("'<f4'") == std::string::npos || header.find("False") == std::string::npos)
-        fail("expected float32 in C order");
+    const bool shorts = header.find("'<i2'") != std::string::npos;
+    if ((!shorts && header.find("'<f4'") == std::string::npos) ||
+        header.find("False") == std::string::npos)
+        fail("expected float32 or int16 in C order");
     NpyArray array;
     std::size_t count = 1;
     for (std::size_t at = header.find('(') + 1; header[at] != ')';) {
@@ -46,9 +49,16 @@ inline NpyArray load_npy(const std::filesystem::path& path) {
         count *= array.shape.back();
         at += digits;
     }
-    if (bytes.size() != 10 + header_bytes + count * sizeof(float)) fail("wrong size");
+    const std::size_t size = shorts ? sizeof(std::int16_t) : sizeof(float);
+    if (bytes.size() != 10 + header_bytes + count * size) fail("wrong size");
     array.values.resize(count);
-    std::memcpy(array.values.data(), bytes.data() + 10 + header_bytes, count * sizeof(float));
+    const char* data = bytes.data() + 10 + header_bytes;
+    if (!shorts) std::memcpy(array.values.data(), data, count * size);
+    for (std::size_t i = 0; shorts && i < count; ++i) {
+        std::int16_t value = 0;
+        std::memcpy(&value, data + i * size, size);
+        array.values[i] = value;
+    }
     return array;
 }
 
