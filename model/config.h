@@ -73,8 +73,11 @@ struct ModelConfig {
     float activation_alpha = 1.702F;  ///< swigluoai only
     float activation_limit = 7.0F;    ///< swigluoai only
     bool zero_centred_norms = false;  ///< norms multiply by 1 + w; the file stores w
-    MsaConfig msa;                    ///< of the layers whose attention is `msa`
-    MoeConfig moe;                    ///< of the layers whose MLP is `moe`
+    /// Layers that the model was trained to run sparsely run dense attention because the caller
+    /// asked for it: an approximation, to be named wherever results are reported.
+    bool dense_approximation = false;
+    MsaConfig msa;  ///< of the layers whose attention is `msa`
+    MoeConfig moe;  ///< of the layers whose MLP is `moe`
     std::vector<LayerConfig> layers;
     int n_layers() const { return static_cast<int>(layers.size()); }
 };

@@ -5,56 +5,41 @@
 #include <string>
 
 #include "model/error.h"
+#include "model/load/printable.h"
 
 namespace skein::model {
 namespace {
 
 // The llama converter permutes q and k rows, so that its GGUF files join channels (2i, 2i + 1).
 constexpr Architecture kArchitectures[] = {
-    {.name = "llama",
-     .hf_model_type = "llama",
-     .gguf_rope = RopeKind::interleaved,
-     .qkv_bias = false,
-     .qk_norm = QkNorm::none},
-    {.name = "qwen2",
-     .hf_model_type = "qwen2",
-     .gguf_rope = RopeKind::half_split,
-     .qkv_bias = true,
-     .qk_norm = QkNorm::none},
-    {.name = "qwen3",
-     .hf_model_type = "qwen3",
-     .gguf_rope = RopeKind::half_split,
-     .qkv_bias = false,
-     .qk_norm = QkNorm::per_head},
+    {.name = "llama", .hf_model_types = {"llama"}, .gguf_rope = RopeKind::interleaved},
+    {.name = "qwen2", .hf_model_types = {"qwen2"}, .qkv_bias = true},
+    {.name = "qwen3", .hf_model_types = {"qwen3"}, .qk_norm = QkNorm::per_head},
+    {.name = "qwen3moe",
+     .hf_model_types = {"qwen3_moe"},
+     .qk_norm = QkNorm::per_head,
+     .experts = true},
+    {.name = "minimax-m2",
+     .hf_model_types = {"minimax_m2"},
+     .qk_norm = QkNorm::all_heads,
+     .experts = true,
+     .router = RouterKind::sigmoid,
+     .selection_bias = true},
+    {.name = "minimax-m3",
+     .hf_model_types = {"minimax_m3_vl", "minimax_m3_vl_text"},
+     .qk_norm = QkNorm::per_head,
+     .activation = ActivationKind::swigluoai,
+     .sparse_attention = true,
+     .experts = true,
+     .router = RouterKind::sigmoid,
+     .selection_bias = true,
+     .zero_centred_norms = true},
 };
 
-using L = LayerWeights;
-constexpr LayerTensorName kLayerTensors[] = {
-    {&L::attn_norm, "blk.{}.attn_norm.weight", "model.layers.{}.input_layernorm.weight"},
-    {&L::wq, "blk.{}.attn_q.weight", "model.layers.{}.self_attn.q_proj.weight"},
-    {&L::wk, "blk.{}.attn_k.weight", "model.layers.{}.self_attn.k_proj.weight"},
-    {&L::wv, "blk.{}.attn_v.weight", "model.layers.{}.self_attn.v_proj.weight"},
-    {&L::wo, "blk.{}.attn_output.weight", "model.layers.{}.self_attn.o_proj.weight"},
-    {&L::bq, "blk.{}.attn_q.bias", "model.layers.{}.self_attn.q_proj.bias"},
-    {&L::bk, "blk.{}.attn_k.bias", "model.layers.{}.self_attn.k_proj.bias"},
-    {&L::bv, "blk.{}.attn_v.bias", "model.layers.{}.self_attn.v_proj.bias"},
-    {&L::q_norm, "blk.{}.attn_q_norm.weight", "model.layers.{}.self_attn.q_norm.weight"},
-    {&L::k_norm, "blk.{}.attn_k_norm.weight", "model.layers.{}.self_attn.k_norm.weight"},
-    {&L::ffn_norm, "blk.{}.ffn_norm.weight", "model.layers.{}.post_attention_layernorm.weight"},
-    {&L::w_gate, "blk.{}.ffn_gate.weight", "model.layers.{}.mlp.gate_proj.weight"},
-    {&L::w_up, "blk.{}.ffn_up.weight", "model.layers.{}.mlp.up_proj.weight"},
-    {&L::w_down, "blk.{}.ffn_down.weight", "model.layers.{}.mlp.down_proj.weight"},
-};
-
-const Architecture& find(std::string_view wanted, std::string_view Architecture::*field,
-                         std::string_view where) {
-    std::string known;
-    for (const Architecture& row : kArchitectures) {
-        if (row.*field == wanted) return row;
-        known += (known.empty() ? "" : ", ") + std::string(row.*field);
-    }
-    throw Error(fmt::format("{}: unsupported architecture '{}'; this build knows {}", where, wanted,
-                            known));
+[[noreturn]] void unknown(std::string_view wanted, std::string_view where,
+                          const std::string& known) {
+    throw Error(fmt::format("{}: unsupported architecture '{}'; this build knows {}", where,
+                            printable(wanted), known));
 }
 
 }  // namespace
@@ -63,16 +48,25 @@ std::span<const Architecture> architectures() {
     return kArchitectures;
 }
 
-std::span<const LayerTensorName> layer_tensor_names() {
-    return kLayerTensors;
-}
-
 const Architecture& find_architecture(std::string_view name, std::string_view where) {
-    return find(name, &Architecture::name, where);
+    std::string known;
+    for (const Architecture& row : kArchitectures) {
+        if (row.name == name) return row;
+        known += (known.empty() ? "" : ", ") + std::string(row.name);
+    }
+    unknown(name, where, known);
 }
 
 const Architecture& find_model_type(std::string_view model_type, std::string_view where) {
-    return find(model_type, &Architecture::hf_model_type, where);
+    std::string known;
+    for (const Architecture& row : kArchitectures) {
+        for (const std::string_view type : row.hf_model_types) {
+            if (type.empty()) continue;
+            if (type == model_type) return row;
+            known += (known.empty() ? "" : ", ") + std::string(type);
+        }
+    }
+    unknown(model_type, where, known);
 }
 
 }  // namespace skein::model

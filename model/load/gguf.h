@@ -92,6 +92,8 @@ struct GgufIndex {
     std::optional<std::string_view> string_value(std::string_view key) const;
     /// An integer or an array of integers (per-layer values); empty when the key is absent.
     std::vector<std::uint64_t> unsigned_values(std::string_view key) const;
+    /// An array of bools, or of integers that are 0 or 1; empty when the key is absent.
+    std::vector<bool> bool_values(std::string_view key) const;
     std::optional<std::vector<std::string_view>> strings(std::string_view key) const;
 };
 

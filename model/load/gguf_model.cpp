@@ -136,8 +136,9 @@ class GgufModel final : public ModelFile {
         }
         return lines;
     }
-    ModelConfig config() const override {
-        return gguf_config(metadata(), [this](std::string_view name) { return find(name); });
+    ModelConfig config(const ConfigOptions& options) const override {
+        return gguf_config(
+            metadata(), [this](std::string_view name) { return find(name); }, options);
     }
     Vocabulary vocabulary() const override { return gguf_vocabulary(metadata()); }
     std::string chat_template() const override {

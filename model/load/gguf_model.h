@@ -7,18 +7,17 @@
 // in the folder of the opened file.
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 
 #include "model/load/gguf.h"
 #include "model/load/model_file.h"
+#include "model/load/tensor_names.h"
 
 namespace skein::model {
 
-using TensorLookup = std::function<const Tensor*(std::string_view)>;
-
 /// Throws: Error as ModelFile::config.
-ModelConfig gguf_config(const GgufIndex& index, const TensorLookup& find);
+ModelConfig gguf_config(const GgufIndex& index, const TensorLookup& find,
+                        const ConfigOptions& options = {});
 /// Throws: Error as ModelFile::vocabulary.
 Vocabulary gguf_vocabulary(const GgufIndex& index);
 

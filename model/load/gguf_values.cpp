@@ -124,6 +124,24 @@ std::vector<std::uint64_t> GgufIndex::unsigned_values(std::string_view key) cons
     return values;
 }
 
+std::vector<bool> GgufIndex::bool_values(std::string_view key) const {
+    const GgufPair* pair = find(key);
+    if (pair == nullptr) return {};
+    const auto* array = std::get_if<GgufArray>(&pair->value);
+    if (array == nullptr) wrong_type(*this, *pair, "an array of bools");
+    std::vector<bool> values;
+    values.reserve(static_cast<std::size_t>(array->count));
+    ByteCursor in(array->bytes, where);
+    for (std::uint64_t i = 0; i < array->count; ++i) {
+        const GgufValue value = read_element(in, array->element);
+        const auto* flag = std::get_if<bool>(&value);
+        const std::uint64_t number = flag != nullptr ? *flag : as_unsigned(value).value_or(2);
+        if (number > 1) wrong_type(*this, *pair, "an array of bools");
+        values.push_back(number == 1);
+    }
+    return values;
+}
+
 std::optional<std::vector<std::string_view>> GgufIndex::strings(std::string_view key) const {
     const GgufPair* pair = find(key);
     if (pair == nullptr) return std::nullopt;

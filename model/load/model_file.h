@@ -14,6 +14,12 @@
 
 namespace skein::model {
 
+struct ConfigOptions {
+    /// Every layer gets dense attention, whatever the model was trained with. This is the only way
+    /// to load a sparse model whose file lacks the index tensors; ModelConfig says so.
+    bool dense_approximation = false;
+};
+
 /// An opened, fully checked model file (or set of shards). Immutable; keeps its mappings alive.
 class ModelFile {
   public:
@@ -26,7 +32,7 @@ class ModelFile {
     /// Metadata rendered as text, in file order, for `skein model inspect`.
     virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
     /// Throws: Error naming an unknown architecture, a missing key or a contradiction.
-    virtual ModelConfig config() const = 0;
+    virtual ModelConfig config(const ConfigOptions& options = {}) const = 0;
     /// Throws: Error when the file holds no tokenizer or a broken one.
     virtual Vocabulary vocabulary() const = 0;
     /// The chat template's text, empty when the file has none. Never executed.

@@ -10,11 +10,11 @@
 #include <unordered_map>
 
 #include "model/error.h"
-#include "model/load/architecture.h"
 #include "model/load/json_text.h"
 #include "model/load/mapped_file.h"
 #include "model/load/printable.h"
 #include "model/load/safetensors.h"
+#include "model/load/tensor_names.h"
 
 namespace skein::model {
 namespace {
@@ -93,12 +93,15 @@ class SafetensorsModel final : public ModelFile {
         }
         return lines;
     }
-    ModelConfig config() const override {
-        const Tensor* embedding = find(kEmbeddingName[1]);
-        const bool has_query_bias = find("model.layers.0.self_attn.q_proj.bias") != nullptr;
+    ModelConfig config(const ConfigOptions& options) const override {
+        const NamingScheme names =
+            safetensors_names([this](std::string_view name) { return find(name); });
+        const Tensor* embedding = find(names.embedding);
+        const bool has_query_bias =
+            find(names.layer_tensor(0, "self_attn.q_proj.bias")) != nullptr;
         const auto rows =
             embedding == nullptr ? 0 : static_cast<std::uint64_t>(embedding->n_rows());
-        return safetensors_config(config_, where_config(), has_query_bias, rows);
+        return safetensors_config(config_, where_config(), has_query_bias, rows, options);
     }
     Vocabulary vocabulary() const override {
         const std::filesystem::path file = path_ / "tokenizer.json";
@@ -106,7 +109,7 @@ class SafetensorsModel final : public ModelFile {
             throw Error(fmt::format("{}: the folder holds no tokenizer.json", path_.string()));
         }
         return tokenizer_json_vocabulary(read_json(file), tokenizer_settings(), file.string(),
-                                         static_cast<std::uint64_t>(config().vocab_size));
+                                         n_tokens());
     }
     std::string chat_template() const override {
         const std::filesystem::path file = path_ / "chat_template.jinja";
@@ -122,6 +125,12 @@ class SafetensorsModel final : public ModelFile {
 
   private:
     std::string where_config() const { return (path_ / "config.json").string(); }
+
+    /// The tokenizer does not depend on how attention runs, so a sparse model without its index
+    /// branch still has one.
+    std::uint64_t n_tokens() const {
+        return static_cast<std::uint64_t>(config({.dense_approximation = true}).vocab_size);
+    }
 
     json::value tokenizer_settings() const {
         const std::filesystem::path file = path_ / "tokenizer_config.json";

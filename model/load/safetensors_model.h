@@ -22,7 +22,8 @@ std::unique_ptr<ModelFile> open_safetensors(const std::filesystem::path& folder)
 /// is the number of rows of the embedding matrix, 0 when absent.
 /// Throws: Error as ModelFile::config.
 ModelConfig safetensors_config(const boost::json::value& config, std::string_view where,
-                               bool has_query_bias, std::uint64_t n_embeddings);
+                               bool has_query_bias, std::uint64_t n_embeddings,
+                               const ConfigOptions& options = {});
 
 /// The tables of a tokenizer.json of byte-level BPE, padded with unused tokens to `vocab_size`.
 /// `settings` is tokenizer_config.json, an empty object when the folder has none.

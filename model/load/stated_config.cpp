@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "model/error.h"
@@ -10,12 +12,15 @@ namespace skein::model {
 namespace {
 
 // Far above any published model; they keep every product of two extents inside an int.
-constexpr std::uint64_t kMaxLayers = 4096;
 constexpr std::uint64_t kMaxHeads = 1U << 14;
 constexpr std::uint64_t kMaxHeadDim = 1U << 14;
 constexpr std::uint64_t kMaxDim = 1U << 24;
 constexpr std::uint64_t kMaxVocabulary = 1U << 26;
 constexpr std::uint64_t kMaxContext = 1U << 30;
+constexpr std::uint64_t kMaxExperts = 1U << 14;
+// A cache block holds 128 tokens and a block of the selection must not cross it.
+constexpr std::uint64_t kMinSelectionBlock = 8;
+constexpr std::uint64_t kMaxSelectionBlock = 128;
 
 class Checker {
   public:
@@ -28,11 +33,16 @@ class Checker {
         config_.tied_head = stated_.tied_head;
         config_.qkv_bias = stated_.qkv_bias;
         config_.qk_norm = stated_.qk_norm;
+        config_.zero_centred_norms = stated_.zero_centred_norms;
+        config_.dense_approximation = stated_.dense_approximation;
         config_.dim = required(stated_.dim, kMaxDim);
         config_.max_context = required(stated_.max_context, kMaxContext);
         check_layers();
         check_heads();
         check_rope();
+        check_activation();
+        check_msa();
+        check_moe();
         check_numbers();
         check_vocabulary();
         return std::move(config_);
@@ -72,12 +82,47 @@ class Checker {
         }
     }
 
+    template <typename Kind>
+    bool any_layer(Kind LayerConfig::*field, Kind kind) const {
+        return std::any_of(config_.layers.begin(), config_.layers.end(),
+                           [&](const LayerConfig& layer) { return layer.*field == kind; });
+    }
+
+    /// Whether layer i is of the special kind.
+    bool is_special(const StatedKinds& stated, std::size_t i) const {
+        return stated.flags.empty() ? stated.from && i >= *stated.from : stated.flags[i];
+    }
+
+    void check_kinds(std::size_t n_layers) {
+        for (const StatedKinds* stated : {&stated_.sparse_attention, &stated_.experts}) {
+            if (!stated->flags.empty() && stated->flags.size() != n_layers) {
+                fail(fmt::format("'{}' has {} entries for {} layers", stated->key,
+                                 stated->flags.size(), n_layers));
+            }
+            if (stated->flags.empty() && stated->from.value_or(0) > n_layers) {
+                fail(fmt::format("'{}' is {}, the model has {} layers", stated->key, *stated->from,
+                                 n_layers));
+            }
+        }
+        config_.layers.resize(n_layers);
+        for (std::size_t i = 0; i < n_layers; ++i) {
+            LayerConfig& layer = config_.layers[i];
+            if (is_special(stated_.experts, i)) layer.mlp = MlpKind::moe;
+            if (is_special(stated_.sparse_attention, i) && !stated_.dense_approximation) {
+                layer.attention = AttentionKind::msa;
+            }
+        }
+    }
+
     void check_layers() {
         const auto n_layers = static_cast<std::size_t>(required(stated_.n_layers, kMaxLayers));
         const StatedPerLayer& kv =
             stated_.n_kv_heads.values.empty() ? stated_.n_heads : stated_.n_kv_heads;
-        for (const StatedPerLayer* stated : {&stated_.n_heads, &kv, &stated_.hidden_dim}) {
-            check_counts(*stated, n_layers);
+        check_kinds(n_layers);
+        check_counts(stated_.n_heads, n_layers);
+        check_counts(kv, n_layers);
+        if (any_layer(&LayerConfig::mlp, MlpKind::dense)) {
+            check_counts(stated_.hidden_dim, n_layers);
         }
         config_.n_heads = layer_value(stated_.n_heads, 0, kMaxHeads);
         for (std::size_t i = 0; i < n_layers; ++i) {
@@ -88,16 +133,17 @@ class Checker {
                                 "architecture has",
                                 stated_.n_heads.key, config_.n_heads, heads));
             }
-            LayerConfig layer;
+            LayerConfig& layer = config_.layers[i];
             layer.n_kv_heads = layer_value(kv, i, kMaxHeads);
-            layer.hidden_dim = layer_value(stated_.hidden_dim, i, kMaxDim);
+            if (layer.mlp == MlpKind::dense) {
+                layer.hidden_dim = layer_value(stated_.hidden_dim, i, kMaxDim);
+            }
             if (heads % layer.n_kv_heads != 0) {
                 fail(
                     fmt::format("layer {}: {} query heads are not a multiple of {} key-value "
                                 "heads",
                                 i, heads, layer.n_kv_heads));
             }
-            config_.layers.push_back(layer);
         }
         config_.n_kv_heads = config_.layers[0].n_kv_heads;
     }
@@ -126,6 +172,83 @@ class Checker {
             fail(fmt::format("'{}' is {}, expected a positive number", stated_.rope_theta_key,
                              config_.rope_theta));
         }
+    }
+
+    void check_activation() {
+        config_.activation = stated_.activation;
+        const auto positive = [&](const char* what, std::optional<double> value, float otherwise) {
+            if (!value) return otherwise;
+            if (!std::isfinite(*value) || *value <= 0.0) {
+                fail(fmt::format("the {} of the activation is {}, expected a positive number", what,
+                                 *value));
+            }
+            return static_cast<float>(*value);
+        };
+        config_.activation_alpha =
+            positive("alpha", stated_.activation_alpha, config_.activation_alpha);
+        config_.activation_limit =
+            positive("limit", stated_.activation_limit, config_.activation_limit);
+    }
+
+    void check_msa() {
+        if (!any_layer(&LayerConfig::attention, AttentionKind::msa)) return;
+        const StatedMsa& stated = stated_.msa;
+        MsaConfig& msa = config_.msa;
+        const int heads = required(stated.index_heads, kMaxHeads);
+        for (std::size_t i = 0; i < config_.layers.size(); ++i) {
+            const LayerConfig& layer = config_.layers[i];
+            if (layer.attention != AttentionKind::msa || layer.n_kv_heads == heads) continue;
+            fail(fmt::format("layer {}: '{}' is {}, expected one index head for each of the {} "
+                             "key-value heads",
+                             i, stated.index_heads.key, heads, layer.n_kv_heads));
+        }
+        msa.index_dim = required(stated.index_dim, kMaxHeadDim);
+        if (msa.index_dim < config_.rope_dim) {
+            fail(fmt::format("'{}' is {}, less than the {} rotated channels", stated.index_dim.key,
+                             msa.index_dim, config_.rope_dim));
+        }
+        msa.block_tokens = required(stated.block_tokens, kMaxContext);
+        const auto block = static_cast<std::uint64_t>(msa.block_tokens);
+        if (!std::has_single_bit(block) || block < kMinSelectionBlock ||
+            block > kMaxSelectionBlock) {
+            fail(fmt::format("'{}' is {}, expected a power of two from {} to {}",
+                             stated.block_tokens.key, block, kMinSelectionBlock,
+                             kMaxSelectionBlock));
+        }
+        msa.top_k = required(stated.top_k, kMaxContext);
+        if (stated.init_blocks.value.value_or(0) > 0) {
+            msa.init_blocks = required(stated.init_blocks, kMaxContext);
+        }
+        msa.local_blocks = optional(stated.local_blocks, kMaxContext, 1);
+        if (std::int64_t{msa.init_blocks} + msa.local_blocks > msa.top_k) {
+            fail(fmt::format("'{}' {} is less than the {} first and {} last blocks that are always "
+                             "chosen",
+                             stated.top_k.key, msa.top_k, msa.init_blocks, msa.local_blocks));
+        }
+    }
+
+    void check_moe() {
+        if (!any_layer(&LayerConfig::mlp, MlpKind::moe)) return;
+        const StatedMoe& stated = stated_.moe;
+        MoeConfig& moe = config_.moe;
+        moe.n_experts = required(stated.n_experts, kMaxExperts);
+        moe.n_used = required(stated.n_used, kMaxExperts);
+        if (moe.n_used > moe.n_experts) {
+            fail(fmt::format("'{}' is {}, more than the {} experts", stated.n_used.key, moe.n_used,
+                             moe.n_experts));
+        }
+        moe.expert_dim = required(stated.expert_dim, kMaxDim);
+        if (stated.shared_dim.value.value_or(0) > 0) {
+            moe.shared_dim = required(stated.shared_dim, kMaxDim);
+        }
+        const double scale = stated.scale.value_or(1.0);
+        if (!std::isfinite(scale) || scale <= 0.0) {
+            fail(fmt::format("'{}' is {}, expected a positive number", stated.scale_key, scale));
+        }
+        moe.scale = static_cast<float>(scale);
+        moe.router = stated.router;
+        moe.selection_bias = stated.selection_bias;
+        moe.renormalise = stated.renormalise;
     }
 
     void check_numbers() {

@@ -24,11 +24,40 @@ struct StatedPerLayer {
     std::vector<std::uint64_t> values;
 };
 
+/// Which layers are of the special kind (sparse attention, experts): those flagged, or all from a
+/// first one on. Absent: none.
+struct StatedKinds {
+    std::string key;                   ///< what decides, for messages
+    std::vector<bool> flags;           ///< one a layer
+    std::optional<std::uint64_t> from;  ///< used when there are no flags
+};
+
+/// Read when some layer has sparse attention.
+struct StatedMsa {
+    StatedNumber index_heads;  ///< must be the number of key-value heads
+    StatedNumber index_dim, block_tokens, top_k;
+    StatedNumber init_blocks, local_blocks;  ///< absent means 0 and 1
+};
+
+/// Read when some layer is a mixture of experts.
+struct StatedMoe {
+    StatedNumber n_experts, n_used, expert_dim;
+    StatedNumber shared_dim;  ///< absent or 0: no shared expert
+    std::string scale_key;
+    std::optional<double> scale;  ///< absent means 1
+    RouterKind router = RouterKind::softmax;
+    bool selection_bias = false, renormalise = false;
+};
+
+/// The largest number of layers that is believed; readers that build one flag a layer check it.
+inline constexpr std::uint64_t kMaxLayers = 4096;
+
 struct StatedConfig {
     std::string where;  ///< how messages name the file
     std::string architecture, name;
     StatedNumber n_layers, dim, max_context;
-    StatedPerLayer n_heads, n_kv_heads, hidden_dim;  ///< absent n_kv_heads means n_heads
+    StatedPerLayer n_heads, n_kv_heads;              ///< absent n_kv_heads means n_heads
+    StatedPerLayer hidden_dim;                       ///< needed when some layer has a dense MLP
     StatedNumber key_length, value_length;           ///< absent means dim / n_heads
     StatedNumber rope_dim;                           ///< absent means the head size
     StatedNumber vocab_size;                         ///< absent means the number of tokens
@@ -40,6 +69,13 @@ struct StatedConfig {
     RopeKind rope = RopeKind::interleaved;
     bool tied_head = false, qkv_bias = false;
     QkNorm qk_norm = QkNorm::none;
+    ActivationKind activation = ActivationKind::silu;
+    std::optional<double> activation_alpha, activation_limit;
+    bool zero_centred_norms = false;
+    StatedKinds sparse_attention, experts;
+    StatedMsa msa;
+    StatedMoe moe;
+    bool dense_approximation = false;  ///< asked for by the caller: no layer is sparse
 };
 
 /// Throws: Error naming the missing key or the two values that contradict each other.

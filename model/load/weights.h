@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/config.h"
@@ -52,11 +53,20 @@ struct Weights {
     /// or that had to be converted (MXFP8); the pointers above may point here.
     std::deque<Tensor> derived;
     std::vector<std::unique_ptr<std::byte[]>> converted;  ///< memory of converted tensors
+    /// What was left unread and why, and what else a report about this model should say.
+    std::vector<std::string> notes;
+};
+
+struct BindOptions {
+    /// False: 8-bit tensors keep their stored type and nothing is allocated, which is enough to
+    /// describe a file but not to evaluate it.
+    bool convert = true;
 };
 
 /// Looks the architecture up in the architecture table and binds its tensors.
 /// Throws: Error naming the missing tensor or the tensor with the wrong shape.
 /// Lifetime: the pointers live as long as `file` and the result, which may be moved but not copied.
-Weights bind_weights(const ModelFile& file, const ModelConfig& config);
+Weights bind_weights(const ModelFile& file, const ModelConfig& config,
+                     const BindOptions& options = {});
 
 }  // namespace skein::model

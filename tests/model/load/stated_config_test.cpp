@@ -125,8 +125,9 @@ TEST_SUITE("model/load/stated_config") {
         refused([](S& s) { s.vocab_size.value.reset(); }, "vocabulary size is unknown");
     }
 
-    TEST_CASE("every architecture of the table reads its own keys and flags") {
+    TEST_CASE("every dense architecture of the table reads its own keys and flags") {
         for (const Architecture& row : architectures()) {
+            if (row.experts) continue;
             TinyShape shape;
             shape.architecture = row.name;
             const ModelConfig config = config_of(tiny_llama(shape));

@@ -32,8 +32,9 @@ std::string refusal(const GgufWriter& writer) {
 }  // namespace
 
 TEST_SUITE("model/load/weights") {
-    TEST_CASE("every place of every architecture is bound with its shape") {
+    TEST_CASE("every place of every dense architecture is bound with its shape") {
         for (const Architecture& row : architectures()) {
+            if (row.experts) continue;
             CAPTURE(row.name);
             TinyShape shape;
             shape.architecture = row.name;
