@@ -1,10 +1,13 @@
 #include "agent/agent.h"
 
+#include <fmt/format.h>
+
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 #include <stdexcept>
 
 #include "agent/agent_impl.h"
+#include "model/error.h"
 
 namespace skein::agent {
 
@@ -39,6 +42,8 @@ std::string describe_config(const AgentConfig& config) {
                                          {"top_p", sampling.top_p},
                                          {"min_p", sampling.min_p},
                                          {"seed", sampling.seed}}},
+        {"thinking", boost::json::object{{"mode", to_string(config.thinking.mode)},
+                                         {"budget_tokens", config.thinking.budget_tokens}}},
         {"final_tools", boost::json::value_from(config.final_tools)}});
 }
 
@@ -48,6 +53,18 @@ std::size_t count_tokens(const std::vector<Segment>& segments) {
     return count;
 }
 
+void check_thinking(const Thinking& thinking, const ChatFormat& format) {
+    if (!format.supports(thinking.mode)) {
+        throw model::Error(fmt::format("chat format '{}' has no thinking mode '{}'", format.name(),
+                                       to_string(thinking.mode)));
+    }
+    if (thinking.budget_tokens > 0 && !format.thinking_tags()) {
+        throw model::Error(fmt::format(
+            "chat format '{}' has no thinking part whose end is a token of this model, so a budget "
+            "of {} thinking tokens cannot be kept", format.name(), thinking.budget_tokens));
+    }
+}
+
 }  // namespace
 
 Agent::Impl::Impl(AgentConfig config_in, LanguageModel& model_in, tools::Registry& tools_in,
@@ -55,8 +72,11 @@ Agent::Impl::Impl(AgentConfig config_in, LanguageModel& model_in, tools::Registr
     : config(std::move(config_in)), model(model_in), tools(tools_in), recorder(recorder_in),
       events(std::move(events_in)),
       format(make_chat_format(model_in.chat_format(), model_in.tokenizer())),
-      stop_tokens(format->stop_tokens()), opening_tokens(count_tokens(format->open_reply())),
-      stuck(config.limits.same_action) {}
+      stop_tokens(format->stop_tokens()),
+      opening_tokens(count_tokens(format->open_reply(config.thinking.mode))),
+      stuck(config.limits.same_action) {
+    check_thinking(config.thinking, *format);
+}
 
 void Agent::Impl::begin() {
     if (ended) throw std::logic_error("agent '" + config.name + "': the run has already ended");
@@ -73,7 +93,19 @@ void Agent::Impl::open_log() {
     const std::string text = config.instruction.empty() ? std::string(format->default_system())
                                                         : config.instruction;
     const auto specs = tools.specs();
-    if (!text.empty() || !specs.empty()) append(format->render_system(text, specs));
+    if (text.empty() && specs.empty()) return;
+    note_dropped("instruction", text);
+    append(format->render_system(text, specs, config.thinking.mode));
+}
+
+ParsedReply Agent::Impl::parse(std::span<const Token> reply) const {
+    const auto specs = tools.specs();
+    return format->parse(reply, {specs, config.thinking.mode});
+}
+
+void Agent::Impl::note_dropped(std::string_view where, std::string_view text) {
+    const std::size_t dropped = model.tokenizer().count_dropped(text);
+    if (dropped > 0) note("dropped_bytes", {{"where", where}, {"bytes", dropped}});
 }
 
 void Agent::Impl::say(const std::string& text) {
@@ -81,6 +113,7 @@ void Agent::Impl::say(const std::string& text) {
     Message message;
     message.role = Role::user;
     message.text = text;
+    note_dropped("user", text);
     append(format->render(message));
 }
 

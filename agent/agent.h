@@ -23,6 +23,7 @@ struct AgentConfig {
     std::string instruction;  ///< system text; empty: the chat format's default
     RunLimits limits;
     model::SamplingParams sampling;
+    Thinking thinking;
     std::string task_id;
     std::optional<Uid> parent;
     std::vector<std::string> final_tools;  ///< a successful call of one of these ends the run
@@ -53,7 +54,8 @@ struct ResumePoint {
 /// Threads: call it, and let it run, on one thread or strand; events come from there too.
 class Agent {
   public:
-    /// Throws: model::Error when the model's chat format is unknown or does not fit its vocabulary.
+    /// Throws: model::Error when the model's chat format is unknown, does not fit its vocabulary or
+    /// has no such thinking.
     Agent(AgentConfig config, LanguageModel& model, tools::Registry& tools, Recorder& recorder,
           EventSink events = {});
     /// A run that was begun and not ended is stored as cancelled.

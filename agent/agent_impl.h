@@ -37,6 +37,9 @@ struct Agent::Impl {
     void say_from_outside(const std::string& text);  ///< what a replay has to say again
     void append(const std::vector<Segment>& segments);
     void append_reply(const Completion& reply);
+    ParsedReply parse(std::span<const Token> reply) const;
+    /// Records that bytes had no token and are not in the log.
+    void note_dropped(std::string_view where, std::string_view text);
     std::vector<std::pair<Origin, Tokens>> unrecorded() const;
     Spent spent(std::int64_t opening = 0) const;
     std::optional<std::chrono::steady_clock::time_point> deadline() const;

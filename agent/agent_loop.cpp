@@ -69,7 +69,7 @@ void Agent::Impl::restore(ResumePoint point) {
 /// calls without one the news that nobody knows what they did.
 void Agent::Impl::answer_last_step(const StepRecord& step,
                                    const std::vector<ToolCallRecord>& calls) {
-    const ParsedReply reply = format->parse(step.reply.tokens);
+    const ParsedReply reply = parse(step.reply.tokens);
     const FinishReason finish = step.reply.finish;
     if (finish == FinishReason::cancelled || finish == FinishReason::error) {
         return say("Your last reply was interrupted and nothing in it was run. Continue.");
@@ -110,13 +110,13 @@ bool Agent::Impl::answered(const ResumePoint& point) const {
     const StepRecord& step = point.steps.back();
     const FinishReason finish = step.reply.finish;
     if (finish != FinishReason::stop && finish != FinishReason::grammar_complete) return false;
-    const ParsedReply reply = format->parse(step.reply.tokens);
+    const ParsedReply reply = parse(step.reply.tokens);
     return reply.calls.empty() && reply.malformed.empty() && !reply.unclosed_thinking;
 }
 
 boost::asio::awaitable<RunResult> Agent::resume(ResumePoint point) {
     if (impl_->answered(point)) {
-        const std::string text = impl_->format->parse(point.steps.back().reply.tokens).text;
+        const std::string text = impl_->parse(point.steps.back().reply.tokens).text;
         impl_->restore(std::move(point));
         co_return impl_->finish(ExitStatus::finished, text, {});
     }

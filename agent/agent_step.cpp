@@ -87,7 +87,7 @@ boost::asio::awaitable<Agent::StepResult> Agent::Impl::step(TurnOptions options)
     const Completion& reply = query.record.reply;
     result.step = query.record.uid;
     result.finish = reply.finish;
-    result.reply = format->parse(reply.tokens);
+    result.reply = parse(reply.tokens);
     if (reply.finish == FinishReason::error) {
         result.ended = ExitStatus::engine_error;
         result.error = reply.error;
@@ -135,11 +135,11 @@ boost::asio::awaitable<Agent::Impl::Query> Agent::Impl::query(TurnOptions option
     Query query;
     StepRecord& record = query.record;
     if (!options.force_call.empty()) {
-        request.grammar = format->call_grammar(options.force_call);
+        request.grammar = format->call_grammar(options.force_call, config.thinking.mode);
         record.grammar = describe_grammar(options.force_call);
         for (const tools::ToolSpec* spec : options.force_call) record.forced.push_back(spec->name);
     }
-    append(format->open_reply());
+    append(format->open_reply(config.thinking.mode));
     record.uid = Uid::make();
     record.trajectory = trajectory;
     record.sequence = next_step;
@@ -152,6 +152,11 @@ boost::asio::awaitable<Agent::Impl::Query> Agent::Impl::query(TurnOptions option
     request.sampling = config.sampling;
     request.max_tokens = reply_allowance(config.limits, spent());
     request.stop_tokens = stop_tokens;
+    if (config.thinking.budget_tokens > 0) {
+        request.thinking = {*format->thinking_tags(),
+                            format->opens_thinking(config.thinking.mode),
+                            config.thinking.budget_tokens};
+    }
     std::shared_ptr<TextStream> stream;
     if (events) {
         auto executor = co_await boost::asio::this_coro::executor;
@@ -196,6 +201,7 @@ boost::asio::awaitable<void> Agent::Impl::execute(std::vector<Request> requests,
             outcome.text = request.refusal;
             outcome.details["not_run"] = true;
         }
+        note_dropped("tool", outcome.text);
         messages.push_back(
             answer(request.call, outcome.text, messages, requests.size() - 1 - i));
         record_call(result.step, static_cast<int>(i), request.call, outcome, messages.back(),
@@ -302,9 +308,7 @@ std::vector<Request> Agent::Impl::requests_of(const ParsedReply& reply, FinishRe
         for (; broken != reply.malformed.end() && broken->calls_before <= i; ++broken) {
             add({}, broken->raw,
                 cut.empty() ? fmt::format("Not run: this call cannot be read: {}. Write it again "
-                                          "as <tool_call>\n{{\"name\": ..., \"arguments\": "
-                                          "{{...}}}}\n</tool_call> with valid JSON.",
-                                          broken->error)
+                                          "{}.", broken->error, format->call_syntax())
                             : cut);
         }
         if (i < reply.calls.size()) add(reply.calls[i].name, reply.calls[i].arguments, cut);
@@ -319,7 +323,7 @@ std::string Agent::Impl::complaint_about(const ParsedReply& reply, FinishReason 
     }
     if (reply.unclosed_thinking) {
         return "Your reply ended inside its thinking part, so nothing in it was run or shown. "
-               "Close the thinking part with </think>, then answer or call a tool.";
+               "Close the thinking part first, then answer or call a tool.";
     }
     return {};
 }

@@ -58,6 +58,7 @@ agent::AgentConfig config_of(const AgentSettings& settings, const ModelSettings&
     config.sampling.top_p = static_cast<float>(model.top_p);
     config.sampling.min_p = static_cast<float>(model.min_p);
     config.sampling.seed = model.seed;
+    config.thinking = thinking_of(model);
     return config;
 }
 

@@ -120,7 +120,15 @@ std::unique_ptr<agent::LanguageModel> load_model(const ModelSettings& settings,
     progress.say(fmt::format("model {}, {} threads, {}", path.string(), engine->threads(),
                              engine->numerics_version()));
     return std::make_unique<agent::LocalModel>(
-        std::move(engine), agent::LocalModelOptions{.max_context = settings.max_context});
+        std::move(engine),
+        agent::LocalModelOptions{
+            .max_context = settings.max_context,
+            .chat_format = settings.chat_format == "auto" ? "" : settings.chat_format});
+}
+
+agent::Thinking thinking_of(const ModelSettings& settings) {
+    return {agent::parse_thinking_mode(settings.thinking).value_or(agent::ThinkingMode::adaptive),
+            settings.thinking_tokens};
 }
 
 const AgentSettings& agent_settings(const HarnessConfig& config, const std::string& name) {

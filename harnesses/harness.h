@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/chat/thinking.h"
 #include "agent/llm/language_model.h"
 #include "harnesses/cli.h"
 #include "harnesses/config/config.h"
@@ -48,5 +49,6 @@ std::unique_ptr<agent::LanguageModel> load_model(const ModelSettings& settings,
 /// The model named by the agent called `name`, or by the only agent there is.
 const AgentSettings& agent_settings(const HarnessConfig& config, const std::string& name);
 const ModelSettings& model_settings(const HarnessConfig& config, const AgentSettings& agent);
+agent::Thinking thinking_of(const ModelSettings& settings);
 
 }  // namespace skein::harnesses

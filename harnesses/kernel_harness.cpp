@@ -60,6 +60,7 @@ KernelRunOptions options_of(const RunContext& context, const AgentSettings& agen
     optimise.sampling.top_p = static_cast<float>(model.top_p);
     optimise.sampling.min_p = static_cast<float>(model.min_p);
     optimise.sampling.seed = model.seed;
+    optimise.thinking = thinking_of(model);
     options.grader.scratch = context.run.path() / "scratch";
     options.grader.secret = fresh_secret();
     options.grader.pairs = settings.pairs;

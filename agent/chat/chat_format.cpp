@@ -4,18 +4,23 @@
 #include <fmt/ranges.h>
 
 #include "agent/chat/chatml.h"
+#include "agent/chat/minimax_m3.h"
 #include "model/error.h"
 
 namespace skein::agent {
 
 namespace {
 
+constexpr std::string_view kMiniMaxM3 = "minimax-m3";
+
 constexpr ChatMLStyle kStyles[] = {
-    {"chatml", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", false,
-     false},
-    {"qwen2", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", true, false},
-    {"qwen3", "", true, false},
-    {"qwen3-thinking", "", true, true},
+    {.name = "chatml",
+     .default_system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"},
+    {.name = "qwen2",
+     .default_system = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+     .wrap_results = true},
+    {.name = "qwen3", .wrap_results = true, .thinks = true},
+    {.name = "qwen3-thinking", .wrap_results = true, .thinks = true, .opens_thinking = true},
 };
 
 }  // namespace
@@ -27,6 +32,8 @@ std::unique_ptr<ChatFormat> make_chat_format(std::string_view name,
         if (style.name == name) return std::make_unique<ChatML>(style, tokenizer);
         known.push_back(style.name);
     }
+    if (name == kMiniMaxM3) return std::make_unique<MiniMaxM3>(tokenizer);
+    known.push_back(kMiniMaxM3);
     throw model::Error(
         fmt::format("unknown chat format '{}'; known: {}", name, fmt::join(known, ", ")));
 }
@@ -35,6 +42,7 @@ std::optional<std::string> recognise_chat_template(std::string_view template_tex
     const auto has = [&](std::string_view marker) {
         return template_text.find(marker) != std::string_view::npos;
     };
+    if (has("]<]minimax[>[") && has("<mm:think>") && has("]~b]")) return std::string(kMiniMaxM3);
     // A template file holds the newline either as a character or as the escape \n of its language.
     const bool opens_thinking = has("assistant\n<think>") || has("assistant\\n<think>");
     if (!has("<|im_start|>") || !has("<|im_end|>")) return std::nullopt;

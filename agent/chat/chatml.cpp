@@ -58,8 +58,25 @@ ChatML::ChatML(const ChatMLStyle& style, const model::Tokenizer& tokenizer)
     end_ = find(kControlTokens[1]);
 }
 
+bool ChatML::supports(ThinkingMode mode) const {
+    if (mode == ThinkingMode::enabled) return style_.thinks;
+    return mode == ThinkingMode::adaptive || !style_.opens_thinking;
+}
+
+std::optional<ThinkingTags> ChatML::thinking_tags() const {
+    const auto open = tokenizer_->find_special("<think>");
+    const auto close = tokenizer_->find_special("</think>");
+    if (!style_.thinks || !open || !close) return std::nullopt;
+    return ThinkingTags{*open, *close};
+}
+
+std::string_view ChatML::call_syntax() const {
+    return "as <tool_call>\n{\"name\": ..., \"arguments\": {...}}\n</tool_call> with valid JSON";
+}
+
 std::vector<Segment> ChatML::render_system(std::string_view text,
-                                           std::span<const tools::ToolSpec* const> tools) const {
+                                           std::span<const tools::ToolSpec* const> tools,
+                                           ThinkingMode) const {
     std::vector<Segment> out;
     begin_message(out, "system");
     out.push_back({Origin::system, tokenizer_->encode(text)});
@@ -118,10 +135,13 @@ std::vector<Segment> ChatML::render_results(std::span<const Message> results) co
     return out;
 }
 
-std::vector<Segment> ChatML::open_reply() const {
+std::vector<Segment> ChatML::open_reply(ThinkingMode mode) const {
     std::vector<Segment> out;
     begin_message(out, "assistant");
     if (style_.opens_thinking) append(out.back().tokens, scaffold("<think>\n"));
+    if (style_.thinks && mode == ThinkingMode::disabled) {
+        append(out.back().tokens, scaffold("<think>\n\n</think>\n\n"));
+    }
     return out;
 }
 
@@ -143,7 +163,7 @@ std::vector<Token> ChatML::stop_tokens() const {
     return stops;
 }
 
-ParsedReply ChatML::parse(std::span<const Token> reply) const {
+ParsedReply ChatML::parse(std::span<const Token> reply, const ReplyContext&) const {
     const auto stops = stop_tokens();
     if (!reply.empty() && std::ranges::find(stops, reply.back()) != stops.end()) {
         reply = reply.first(reply.size() - 1);
@@ -152,7 +172,7 @@ ParsedReply ChatML::parse(std::span<const Token> reply) const {
 }
 
 std::shared_ptr<const model::Grammar> ChatML::call_grammar(
-    std::span<const tools::ToolSpec* const> tools) const {
+    std::span<const tools::ToolSpec* const> tools, ThinkingMode) const {
     if (tools.empty()) throw model::Error("call grammar: no tools to choose from");
     model::Grammar::Builder builder;
     std::vector<model::Grammar::Node> calls;

@@ -17,9 +17,10 @@ namespace skein::agent {
 /// How a member of the family differs from the others.
 struct ChatMLStyle {
     std::string_view name;
-    std::string_view default_system;
-    bool wrap_results = false;     ///< results as <tool_response> in a user message
-    bool opens_thinking = false;   ///< the prompt ends with "<think>\n"
+    std::string_view default_system = {};
+    bool wrap_results = false;    ///< results as <tool_response> in a user message
+    bool thinks = false;          ///< replies may have a <think> part
+    bool opens_thinking = false;  ///< the prompt ends with "<think>\n"
 };
 
 class ChatML final : public ChatFormat {
@@ -30,15 +31,20 @@ class ChatML final : public ChatFormat {
     std::string_view name() const override { return style_.name; }
     std::string_view default_system() const override { return style_.default_system; }
     std::vector<Segment> render_system(
-        std::string_view text, std::span<const tools::ToolSpec* const> tools) const override;
+        std::string_view text, std::span<const tools::ToolSpec* const> tools,
+        ThinkingMode mode) const override;
+    bool supports(ThinkingMode mode) const override;
+    std::optional<ThinkingTags> thinking_tags() const override;
+    bool opens_thinking(ThinkingMode) const override { return style_.opens_thinking; }
+    std::string_view call_syntax() const override;
     std::vector<Segment> render(const Message& message) const override;
     std::vector<Segment> render_results(std::span<const Message> results) const override;
-    std::vector<Segment> open_reply() const override;
+    std::vector<Segment> open_reply(ThinkingMode mode) const override;
     std::vector<Segment> close_reply(std::span<const Token> reply) const override;
     std::vector<Token> stop_tokens() const override;
-    ParsedReply parse(std::span<const Token> reply) const override;
+    ParsedReply parse(std::span<const Token> reply, const ReplyContext& context) const override;
     std::shared_ptr<const model::Grammar> call_grammar(
-        std::span<const tools::ToolSpec* const> tools) const override;
+        std::span<const tools::ToolSpec* const> tools, ThinkingMode mode) const override;
 
   private:
     void begin_message(std::vector<Segment>& out, std::string_view role) const;

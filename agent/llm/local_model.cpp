@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -39,6 +40,30 @@ struct StopWhenCancelled final : model::PrefillProgress {
     explicit StopWhenCancelled(const std::atomic<bool>& flag) : cancelled(flag) {}
     bool on_progress(int, int) override { return !cancelled; }
     const std::atomic<bool>& cancelled;
+};
+
+/// Counts the tokens of a reply's thinking part.
+class ThinkingMeter {
+  public:
+    explicit ThinkingMeter(const std::optional<ThinkingLimit>& limit)
+        : limit_(limit), inside_(limit && limit->opened) {}
+
+    void observe(Token token) {
+        if (!limit_) return;
+        if (inside_) ++used_;
+        if (token == limit_->tags.open) inside_ = true;
+        if (token == limit_->tags.close) inside_ = false;
+    }
+    /// The token that has to end the thinking part now.
+    std::optional<Token> due() const {
+        if (!inside_ || used_ < limit_->max_tokens) return std::nullopt;
+        return limit_->tags.close;
+    }
+
+  private:
+    const std::optional<ThinkingLimit>& limit_;
+    bool inside_;
+    int used_ = 0;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -128,50 +153,74 @@ struct LocalModel::Impl {
             grammar.emplace(index, request.grammar);
         }
         const int room = std::min(request.max_tokens, session.max_context() - session.size());
+        ThinkingMeter thinking(request.thinking);
+        const auto full = [&] { return static_cast<int>(out.tokens.size()) >= room; };
         out.finish = FinishReason::length;
-        for (int n = 0; n < room; ++n) {
+        bool ended = false;
+        while (!ended && !full()) {
             if (job.cancelled) {
                 out.finish = FinishReason::cancelled;
                 break;
             }
-            // The token before this one is evaluated only now: the last of a reply never has to be.
-            if (n > 0) {
-                session.decode(out.tokens.back());
-                ++out.evaluated_tokens;
-            }
-            const Token token = take_next(request, grammar, out);
-            if (request.on_token) request.on_token(token);
-            if (std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end()) {
-                out.finish = FinishReason::stop;
-                break;
-            }
-            if (grammar && grammar->done()) {
-                out.finish = FinishReason::grammar_complete;
-                break;
+            for (const Choice& next : choose(request, grammar, thinking, out)) {
+                if (full() || ended) break;
+                if (grammar) grammar->advance(next.token);
+                thinking.observe(next.token);
+                out.tokens.push_back(next.token);
+                out.logprobs.push_back(next.logprob);
+                out.origins.push_back(next.origin);
+                if (request.on_token) request.on_token(next.token);
+                ended = std::ranges::find(request.stop_tokens, next.token) !=
+                        request.stop_tokens.end();
+                if (ended) out.finish = FinishReason::stop;
+                if (!ended && grammar && grammar->done()) {
+                    out.finish = FinishReason::grammar_complete;
+                    ended = true;
+                }
             }
         }
         out.decode_seconds = seconds_since(decoding);
     }
 
-    Token take_next(const CompletionRequest& request,
-                    std::optional<model::ConstrainedDecoder>& grammar, Completion& out) {
-        const std::uint64_t position = out.rng_position + out.tokens.size();
-        const model::Logits logits = session.logits();
-        model::Sampled next;
-        Origin origin = Origin::sampled;
-        if (!grammar) {
-            next = model::sample(logits, request.sampling, position);
-        } else if (const auto forced = grammar->forced()) {
-            next = {*forced, model::logprob_of(logits, *forced)};
-            origin = Origin::forced;
-        } else {
-            next = model::sample_among(logits, request.sampling, position, grammar->allowed());
+    struct Choice {
+        Token token = 0;
+        float logprob = std::numeric_limits<float>::quiet_NaN();
+        Origin origin = Origin::forced;
+    };
+
+    /// What comes next: all tokens that leave no choice, or else one that is drawn. Only a draw needs
+    /// logits, so the tokens before it are evaluated here, a whole forced stretch in one pass, and
+    /// the last ones of a reply never are.
+    std::vector<Choice> choose(const CompletionRequest& request,
+                               std::optional<model::ConstrainedDecoder>& grammar,
+                               const ThinkingMeter& thinking, Completion& out) {
+        std::vector<Choice> forced;
+        if (const auto close = thinking.due(); close && (!grammar || grammar->allows(*close))) {
+            return {Choice{*close}};
         }
-        if (grammar) grammar->advance(next.token);
-        out.tokens.push_back(next.token);
-        out.logprobs.push_back(next.logprob);
-        out.origins.push_back(origin);
-        return next.token;
+        if (grammar) {
+            for (const Token token : grammar->forced()) forced.push_back({token});
+            if (!forced.empty()) return forced;
+        }
+        const model::Logits logits = logits_after(request.prompt, out);
+        const std::uint64_t position = out.rng_position + out.tokens.size();
+        const model::Sampled next =
+            grammar ? model::sample_among(logits, request.sampling, position, grammar->allowed())
+                    : model::sample(logits, request.sampling, position);
+        return {Choice{next.token, next.logprob, Origin::sampled}};
+    }
+
+    model::Logits logits_after(std::span<const Token> prompt, Completion& out) {
+        const std::size_t known = static_cast<std::size_t>(session.size()) - prompt.size();
+        if (out.tokens.size() == known + 1) {
+            session.decode(out.tokens.back());
+            ++out.evaluated_tokens;
+        } else if (out.tokens.size() > known) {
+            Tokens all(prompt.begin(), prompt.end());
+            all.insert(all.end(), out.tokens.begin(), out.tokens.end());
+            out.evaluated_tokens += session.sync(all).evaluated;
+        }
+        return session.logits();
     }
 };
 
@@ -196,6 +245,7 @@ std::string LocalModel::chat_format() const {
     if (!impl_->options.chat_format.empty()) return impl_->options.chat_format;
     const std::string& text = impl_->engine->chat_template();
     if (auto name = recognise_chat_template(text)) return *name;
+    if (impl_->engine->config().architecture == "minimax-m3") return "minimax-m3";
     throw model::Error(fmt::format(
         "{}: {}; name the chat format it was trained with, e.g. chatml",
         impl_->engine->path().string(),

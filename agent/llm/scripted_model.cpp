@@ -42,7 +42,8 @@ Tokens ScriptedModel::planned_tokens(const ScriptedReply& reply,
                                      const CompletionRequest& request) const {
     if (!reply.tokens.empty()) return reply.tokens;
     Tokens tokens = tokenizer_->encode_with_specials(reply.text);
-    const auto end = tokenizer_->find_special("<|im_end|>");
+    auto end = tokenizer_->find_special("<|im_end|>");
+    if (!end) end = tokenizer_->eos();
     if (reply.end_of_turn && !request.grammar && end) tokens.push_back(*end);
     return tokens;
 }
@@ -74,7 +75,10 @@ Completion ScriptedModel::answer(const CompletionRequest& request) {
     bool ended = false;
     for (const Token token : planned) {
         if (static_cast<std::int64_t>(out.tokens.size()) >= room) break;
-        if (grammar && !grammar->advance(tokenizer_->token_bytes(token))) {
+        const bool legal = !grammar || (tokenizer_->is_special(token)
+                                            ? grammar->advance_token(token)
+                                            : grammar->advance(tokenizer_->token_bytes(token)));
+        if (!legal) {
             throw model::Error(fmt::format("the scripted reply leaves the grammar after \"{}\"",
                                            escape_bytes(tokenizer_->decode(out.tokens))));
         }

@@ -14,7 +14,7 @@ namespace skein::agent {
 
 struct ScriptedReply {
     std::string text{};       ///< literal texts of control tokens become those tokens
-    bool end_of_turn = true;  ///< add <|im_end|>; never under a grammar
+    bool end_of_turn = true;  ///< add <|im_end|>, or the eos token; never under a grammar
     Tokens tokens{};          ///< when not empty: exactly these, instead of text
     std::string error{};      ///< when not empty: the reply ends in this error
 };

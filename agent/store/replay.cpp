@@ -71,6 +71,11 @@ AgentConfig config_of(const TrajectoryRecord& record) {
     config.limits.reply_tokens = limits.at("reply_tokens").to_number<int>();
     config.limits.tool_output_tokens = limits.at("tool_output_tokens").to_number<int>();
     config.limits.same_action = limits.at("same_action").to_number<int>();
+    if (const boost::json::value* thinking = json.if_contains("thinking")) {
+        const std::string_view mode = thinking->at("mode").as_string();
+        config.thinking.mode = parse_thinking_mode(mode).value_or(ThinkingMode::adaptive);
+        config.thinking.budget_tokens = thinking->at("budget_tokens").to_number<int>();
+    }
     // Wall time is not played back: a recorded reply takes no time.
     const boost::json::value& final_tools = json.at("final_tools");
     for (const auto& name : final_tools.as_array()) {

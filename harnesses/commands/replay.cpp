@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
+#include <cmath>
 
 #include "agent/llm/scripted_model.h"
 #include "agent/store/replay.h"
@@ -50,7 +51,9 @@ std::size_t view(const store::Reader& reader, const store::StoredTrajectory& tra
         const std::string reply = model::to_valid_utf8(tokenizer.decode(step.record.reply.tokens));
         if (json) {
             double logprob = 0;
-            for (const float value : step.record.reply.logprobs) logprob += value;
+            for (const float value : step.record.reply.logprobs) {
+                if (!std::isnan(value)) logprob += value;  // forced tokens have none
+            }
             print_json({{"trajectory", trajectory.record.uid.hex()},
                         {"step", step.record.sequence},
                         {"prompt", prompt},

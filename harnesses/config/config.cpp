@@ -34,7 +34,16 @@ const Section<ModelSettings>& model_section() {
                "keeps tokens of at least this share of the best one"),
          field("seed", &S::seed,
                integer<std::uint64_t>(0, std::numeric_limits<std::int64_t>::max()),
-               "of the sampler", {"random_seed"})},
+               "of the sampler", {"random_seed"}),
+         field("thinking", &S::thinking, choice({"adaptive", "enabled", "disabled"}),
+               "whether the model reasons before it answers; adaptive leaves it to the model",
+               {"thinking_mode", "enable_thinking", "reasoning"}),
+         field("thinking_tokens", &S::thinking_tokens, integer<int>(0, kAnyCount),
+               "after so many tokens a reply's reasoning is closed; 0 means no limit",
+               {"thinking_budget", "reasoning_budget", "budget_tokens"}),
+         field("chat_format", &S::chat_format, identifier(),
+               "how conversations are written; auto takes what the model file says",
+               {"chat_template", "template"})},
         {}};
     return section;
 }

@@ -40,6 +40,9 @@ struct ModelSettings {
     int top_k = 0;
     double top_p = 1.0, min_p = 0.0;
     std::uint64_t seed = 1;
+    std::string thinking = "adaptive";  ///< "adaptive", "enabled", "disabled"
+    int thinking_tokens = 0;            ///< of one reply; 0: no limit of its own
+    std::string chat_format = "auto";   ///< "auto": what the model file says
 };
 
 struct ToolsetSettings {

@@ -56,6 +56,7 @@ boost::asio::awaitable<agent::Usage> edit_kernel(KernelSession& session, Optimis
     config.instruction = "You are an expert in fast C++ kernels. Work through the tools.";
     config.limits = options.limits;
     config.sampling = options.sampling;
+    config.thinking = options.thinking;
     config.task_id = session.task().id;
     agent::Agent agent(std::move(config), *side.model, registry, *side.recorder, side.events);
     agent.say(task_text(session.task(), options));

@@ -27,6 +27,7 @@ MoveProposer::MoveProposer(KernelSession& session, const OptimiseOptions& option
     config.instruction = instruction(session_.task());
     config.limits = options.limits;
     config.sampling = options.sampling;
+    config.thinking = options.thinking;
     config.task_id = session_.task().id;
     agent_ = std::make_unique<agent::Agent>(std::move(config), *side.model, registry_,
                                             *side.recorder, side.events);

@@ -36,6 +36,7 @@ struct OptimiseOptions {
     SearchOptions search;
     agent::RunLimits limits;  ///< of the model's agent
     model::SamplingParams sampling;
+    agent::Thinking thinking;
     std::filesystem::path workspace;  ///< for `edit` and `scripted`: made, filled from start/
 };
 

@@ -36,6 +36,30 @@ std::string key_text(std::string_view name) {
     return text + "\":";
 }
 
+bool takes_token(const Grammar::Impl& grammar, const ThreadSet& state) {
+    ThreadSet next;
+    return std::any_of(grammar.tokens.begin(), grammar.tokens.end(), [&](Token token) {
+        step(grammar, state, symbol_of(token), next);
+        return !next.empty();
+    });
+}
+
+void check_members(const std::vector<Grammar::Builder::Member>& members) {
+    if (members.size() > kMaxMembers) {
+        throw Error(fmt::format("grammar: an object with {} members; expected at most {}",
+                                members.size(), kMaxMembers));
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        if (to_valid_utf8(members[i].name) != members[i].name) {
+            throw Error(fmt::format("grammar: member {} has a name that is not UTF-8", i));
+        }
+        for (std::size_t j = 0; j < i; ++j) {
+            if (members[j].name != members[i].name) continue;
+            throw Error(fmt::format("grammar: two members are named '{}'", members[i].name));
+        }
+    }
+}
+
 }  // namespace
 
 struct Grammar::Builder::Impl {
@@ -48,6 +72,10 @@ struct Grammar::Builder::Impl {
                 throw Error(fmt::format("grammar: node {} is not of this builder", child));
             }
             node.depth = std::max(node.depth, 1 + at(child).depth);
+        }
+        if (node.token >= 0 && std::find(graph.tokens.begin(), graph.tokens.end(), node.token) ==
+                                   graph.tokens.end()) {
+            graph.tokens.push_back(node.token);
         }
         bytes += node.bytes.size() + node.trie.size() * 16;
         if (node.depth > kMaxDepth || graph.nodes.size() >= kMaxNodes || bytes > kMaxBytes) {
@@ -126,6 +154,26 @@ Grammar::Node Grammar::Builder::repeat(Node item, Node separator, int min, int m
     return index;
 }
 
+Grammar::Node Grammar::Builder::token(Token id) {
+    if (id < 0) throw Error(fmt::format("grammar: {} is no token", id));
+    GrammarNode node;
+    node.kind = NodeKind::token;
+    node.token = id;
+    return impl_->add(std::move(node));
+}
+
+Grammar::Node Grammar::Builder::raw_text(RawTextLimits limits) {
+    if (limits.min_chars < 0 || limits.max_chars < limits.min_chars) {
+        throw Error(fmt::format("grammar: a text of {} to {} characters matches no text",
+                                limits.min_chars, limits.max_chars));
+    }
+    GrammarNode node;
+    node.kind = NodeKind::raw_text;
+    node.nullable = limits.min_chars == 0;
+    node.raw = limits;
+    return impl_->add(std::move(node));
+}
+
 Grammar::Node Grammar::Builder::json_string(JsonStringLimits limits) {
     if (limits.min_chars < 0 || limits.max_chars < limits.min_chars) {
         throw Error(fmt::format("grammar: a string of {} to {} characters matches no text",
@@ -170,20 +218,10 @@ Grammar::Node Grammar::Builder::json_value(int max_depth) {
 }
 
 Grammar::Node Grammar::Builder::json_object(std::vector<Member> members) {
-    if (members.size() > kMaxMembers) {
-        throw Error(fmt::format("grammar: an object with {} members; expected at most {}",
-                                members.size(), kMaxMembers));
-    }
+    check_members(members);
     GrammarNode node;
     node.kind = NodeKind::json_object;
     for (std::size_t i = 0; i < members.size(); ++i) {
-        if (to_valid_utf8(members[i].name) != members[i].name) {
-            throw Error(fmt::format("grammar: member {} has a name that is not UTF-8", i));
-        }
-        for (std::size_t j = 0; j < i; ++j) {
-            if (members[j].name != members[i].name) continue;
-            throw Error(fmt::format("grammar: two members are named '{}'", members[i].name));
-        }
         node.trie.insert(key_text(members[i].name), static_cast<int>(i));
         node.children.push_back(members[i].value);
         if (members[i].required) node.required |= std::uint64_t{1} << i;
@@ -194,6 +232,28 @@ Grammar::Node Grammar::Builder::json_object(std::vector<Member> members) {
         throw Error(fmt::format("grammar: the value of member '{}' can be empty", member.name));
     }
     return index;
+}
+
+Grammar::Node Grammar::Builder::elements(Token tag, std::vector<Member> members) {
+    check_members(members);
+    GrammarNode node;
+    node.kind = NodeKind::elements;
+    node.token = tag;
+    const Node opening = token(tag);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const std::string& name = members[i].name;
+        if (name.empty() || name[0] == '/' || name.find_first_of("<>") != std::string::npos) {
+            throw Error(fmt::format(
+                "grammar: '{}' cannot name an element: it is empty, holds < or >, or starts with /",
+                name));
+        }
+        node.trie.insert("<" + name + ">", static_cast<int>(i));
+        node.children.push_back(
+            sequence({members[i].value, opening, literal("</" + name + ">")}));
+        if (members[i].required) node.required |= std::uint64_t{1} << i;
+    }
+    node.nullable = node.required == 0;
+    return impl_->add(std::move(node));
 }
 
 std::shared_ptr<const Grammar> Grammar::Builder::finish(Node root) {
@@ -238,17 +298,35 @@ bool GrammarState::accepts(std::string_view bytes) const {
     return GrammarState(*this).advance(bytes);
 }
 
+bool GrammarState::advance_token(Token token) {
+    ThreadSet next;
+    step(grammar_->impl(), *threads_, symbol_of(token), next);
+    if (next.empty()) return false;
+    *threads_ = std::move(next);
+    return true;
+}
+
+bool GrammarState::accepts_token(Token token) const {
+    ThreadSet next;
+    step(grammar_->impl(), *threads_, symbol_of(token), next);
+    return !next.empty();
+}
+
 bool GrammarState::complete() const {
     return completes(grammar_->impl(), *threads_);
 }
 
 bool GrammarState::dead_end() const {
+    return !takes_bytes() && !takes_token(grammar_->impl(), *threads_);
+}
+
+bool GrammarState::takes_bytes() const {
     ThreadSet next;
-    for (int byte = 0; byte < 256; ++byte) {
-        step(grammar_->impl(), *threads_, static_cast<std::uint8_t>(byte), next);
-        if (!next.empty()) return false;
+    for (Symbol byte = 0; byte < symbol_of(0); ++byte) {
+        step(grammar_->impl(), *threads_, byte, next);
+        if (!next.empty()) return true;
     }
-    return true;
+    return false;
 }
 
 std::string GrammarState::forced() const {
@@ -259,8 +337,9 @@ std::string GrammarState::forced() const {
     while (bytes.size() < kMaxForced && !completes(grammar_->impl(), now)) {
         int choices = 0;
         char chosen = 0;
-        for (int byte = 0; byte < 256 && choices < 2; ++byte) {
-            step(grammar_->impl(), now, static_cast<std::uint8_t>(byte), next);
+        if (takes_token(grammar_->impl(), now)) break;
+        for (Symbol byte = 0; byte < symbol_of(0) && choices < 2; ++byte) {
+            step(grammar_->impl(), now, byte, next);
             if (next.empty()) continue;
             ++choices;
             chosen = static_cast<char>(byte);
@@ -271,6 +350,17 @@ std::string GrammarState::forced() const {
         std::swap(now, only);
     }
     return bytes;
+}
+
+std::optional<Token> GrammarState::forced_token() const {
+    if (complete() || takes_bytes()) return std::nullopt;
+    std::optional<Token> only;
+    for (const Token token : grammar_->impl().tokens) {
+        if (!accepts_token(token)) continue;
+        if (only) return std::nullopt;
+        only = token;
+    }
+    return only;
 }
 
 }  // namespace skein::model

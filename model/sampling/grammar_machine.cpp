@@ -15,6 +15,9 @@ constexpr std::size_t kMaxThreads = 4096;
 namespace repeat_phase {
 constexpr std::uint32_t begin = 0, item = 1, separator = 2;  // which child was entered last
 }
+namespace element_phase {
+constexpr std::uint32_t in_key = 2, value = 3;  // as of an object: they share key_step
+}
 namespace object_phase {
 constexpr std::uint32_t begin = 0, first_key = 1, in_key = 2, value = 3, next_key = 4, ended = 5;
 }
@@ -63,10 +66,10 @@ bool object_step(const GrammarNode& node, Thread& thread, std::uint8_t byte) {
 
 class Machine {
   public:
-    Machine(const Grammar::Impl& grammar, std::uint8_t byte, ThreadSet& out)
-        : grammar_(grammar), byte_(byte), out_(out) {}
+    Machine(const Grammar::Impl& grammar, Symbol symbol, ThreadSet& out)
+        : grammar_(grammar), symbol_(symbol), is_byte_(symbol < symbol_of(0)), out_(out) {}
 
-    /// Adds every thread that `thread` can become by consuming the byte. Uses `thread` up.
+    /// Adds every thread that `thread` can become by consuming the symbol. Uses `thread` up.
     void feed(Thread& thread) {
         while (!thread.empty()) {
             const GrammarNode& node = grammar_.nodes[static_cast<std::size_t>(thread.back().node)];
@@ -75,8 +78,14 @@ class Machine {
                 case NodeKind::literal:
                     goes_on = literal(node, thread);
                     break;
+                case NodeKind::token:
+                    goes_on = token(node, thread);
+                    break;
                 case NodeKind::choice:
                     goes_on = choice(node, thread);
+                    break;
+                case NodeKind::raw_text:
+                    goes_on = raw_text(node, thread);
                     break;
                 case NodeKind::json_string:
                     goes_on = string(node, thread);
@@ -86,6 +95,9 @@ class Machine {
                     break;
                 case NodeKind::json_object:
                     goes_on = object(node, thread);
+                    break;
+                case NodeKind::elements:
+                    goes_on = elements(node, thread);
                     break;
                 case NodeKind::any_of:
                     goes_on = any_of(node, thread);
@@ -113,15 +125,23 @@ class Machine {
     bool literal(const GrammarNode& node, Thread& thread) {
         Frame& frame = thread.back();
         if (frame.at == node.bytes.size()) return pop(thread);
-        if (static_cast<std::uint8_t>(node.bytes[frame.at]) != byte_) return false;
+        if (static_cast<std::uint8_t>(node.bytes[frame.at]) != symbol_) return false;
         ++frame.at;
+        out_.add(thread);
+        return false;
+    }
+
+    bool token(const GrammarNode& node, Thread& thread) {
+        if (thread.back().at != 0) return pop(thread);
+        if (symbol_ != symbol_of(node.token)) return false;
+        thread.back().at = 1;
         out_.add(thread);
         return false;
     }
 
     bool choice(const GrammarNode& node, Thread& thread) {
         const std::uint32_t here = thread.back().at;
-        const std::uint32_t next = node.trie.child(here, byte_);
+        const std::uint32_t next = is_byte_ ? node.trie.child(here, byte()) : LiteralTrie::kRoot;
         if (next != LiteralTrie::kRoot) {
             thread.back().at = next;
             out_.add(thread);
@@ -131,14 +151,20 @@ class Machine {
 
     bool string(const GrammarNode& node, Thread& thread) {
         if (string_ended(thread.back())) return pop(thread);
-        if (string_step(node.string, thread.back(), byte_)) out_.add(thread);
+        if (is_byte_ && string_step(node.string, thread.back(), byte())) out_.add(thread);
         return false;
+    }
+
+    bool raw_text(const GrammarNode& node, Thread& thread) {
+        const bool may_end = raw_may_end(node.raw, thread.back());
+        if (is_byte_ && raw_step(node.raw, thread.back(), byte())) out_.add(thread);
+        return may_end && pop(thread);
     }
 
     bool number(const GrammarNode& node, Thread& thread) {
         const bool may_end = number_may_end(node.number, thread.back());
         Frame longer = thread.back();
-        if (number_step(node.number, longer, byte_)) {
+        if (is_byte_ && number_step(node.number, longer, byte())) {
             thread.back() = longer;
             out_.add(thread);
         }
@@ -147,8 +173,26 @@ class Machine {
 
     bool object(const GrammarNode& node, Thread& thread) {
         if (thread.back().phase == object_phase::ended) return pop(thread);
-        if (object_step(node, thread, byte_)) out_.add(thread);
+        if (is_byte_ && object_step(node, thread, byte())) out_.add(thread);
         return false;
+    }
+
+    bool elements(const GrammarNode& node, Thread& thread) {
+        Frame& frame = thread.back();
+        if (frame.phase == element_phase::in_key) {
+            if (is_byte_ && key_step(node, thread, byte())) out_.add(thread);
+            return false;
+        }
+        const bool names_left = (node.trie.members(LiteralTrie::kRoot) & ~frame.memo) != 0;
+        if (symbol_ == symbol_of(node.token) && names_left) {
+            // The same token may also close what stands around: only the next byte tells.
+            const Frame before = frame;
+            frame.phase = element_phase::in_key;
+            frame.at = LiteralTrie::kRoot;
+            out_.add(thread);
+            frame = before;
+        }
+        return (node.required & ~frame.memo) == 0 && pop(thread);
     }
 
     bool any_of(const GrammarNode& node, Thread& thread) {
@@ -186,8 +230,11 @@ class Machine {
         return true;
     }
 
+    std::uint8_t byte() const { return static_cast<std::uint8_t>(symbol_); }
+
     const Grammar::Impl& grammar_;
-    const std::uint8_t byte_;
+    const Symbol symbol_;
+    const bool is_byte_;
     ThreadSet& out_;
 };
 
@@ -197,14 +244,20 @@ bool may_end(const Grammar::Impl& grammar, const Frame& frame) {
     switch (node.kind) {
         case NodeKind::literal:
             return frame.at == node.bytes.size();
+        case NodeKind::token:
+            return frame.at != 0;
         case NodeKind::choice:
             return node.trie.value(frame.at) >= 0;
+        case NodeKind::raw_text:
+            return raw_may_end(node.raw, frame);
         case NodeKind::json_string:
             return string_ended(frame);
         case NodeKind::json_number:
             return number_may_end(node.number, frame);
         case NodeKind::json_object:
             return frame.phase == object_phase::ended;
+        case NodeKind::elements:
+            return frame.phase != element_phase::in_key && (node.required & ~frame.memo) == 0;
         case NodeKind::any_of:
             return node.nullable;
         case NodeKind::sequence:
@@ -261,9 +314,9 @@ void start(const Grammar::Impl& grammar, ThreadSet& state) {
     state.add({Frame{grammar.root, 0, 0, 0}});
 }
 
-void step(const Grammar::Impl& grammar, const ThreadSet& from, std::uint8_t byte, ThreadSet& to) {
+void step(const Grammar::Impl& grammar, const ThreadSet& from, Symbol symbol, ThreadSet& to) {
     to.clear();
-    Machine machine(grammar, byte, to);
+    Machine machine(grammar, symbol, to);
     for (const Thread& thread : from) {
         to.scratch() = thread;
         machine.feed(to.scratch());
@@ -282,8 +335,11 @@ int free_characters(const Grammar::Impl& grammar, const ThreadSet& state) {
     for (const Thread& thread : state) {
         if (thread.empty()) continue;
         const GrammarNode& node = grammar.nodes[static_cast<std::size_t>(thread.back().node)];
-        if (node.kind != NodeKind::json_string) continue;
-        most = std::max(most, string_free_characters(node.string, thread.back()));
+        if (node.kind == NodeKind::json_string) {
+            most = std::max(most, string_free_characters(node.string, thread.back()));
+        } else if (node.kind == NodeKind::raw_text) {
+            most = std::max(most, raw_free_characters(node.raw, thread.back()));
+        }
     }
     return most;
 }

@@ -4,8 +4,8 @@
 //
 // A thread is a stack of frames, one per node entered and not yet left, outermost first; a state is
 // a set of threads, one for each way the bytes so far can be read. JSON is deterministic, so there
-// is nearly always one. A frame on top either consumes a byte, or has ended and is popped, or
-// enters a child. Only the grammar's own depth nests, never the input's.
+// is nearly always one. A frame on top either consumes a symbol (a byte, or a control token by its
+// id), or has ended and is popped, or enters a child. Only the grammar's own depth nests, never the input's.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +16,12 @@
 #include "model/sampling/grammar.h"
 
 namespace skein::model {
+
+/// A byte, or a token above all bytes.
+using Symbol = std::int64_t;
+constexpr Symbol symbol_of(Token token) {
+    return Symbol{256} + token;
+}
 
 /// Literals as a tree, so that a choice among thousands costs one step a byte.
 class LiteralTrie {
@@ -45,13 +51,16 @@ class LiteralTrie {
 
 enum class NodeKind : std::uint8_t {
     literal,
+    token,
     choice,
     any_of,
     sequence,
     repeat,
+    raw_text,
     json_string,
     json_number,
-    json_object
+    json_object,
+    elements
 };
 
 struct GrammarNode {
@@ -59,16 +68,19 @@ struct GrammarNode {
     bool nullable = false;  ///< may stand for no bytes at all
     int depth = 1;
     std::string bytes;          ///< literal
+    Token token = -1;           ///< token; elements: in front of every tag
     std::vector<int> children;  ///< alternatives, parts, {item, separator}, member values
     int min = 0, max = 0;       ///< repeat; max < 0: unbounded
+    RawTextLimits raw;
     JsonStringLimits string;
     JsonNumberLimits number;
-    LiteralTrie trie;            ///< choice: the literals; object: `"name":` of every member
-    std::uint64_t required = 0;  ///< object: members that must appear
+    LiteralTrie trie;            ///< choice: the literals; members: `"name":` or `<name>`
+    std::uint64_t required = 0;  ///< object, elements: members that must appear
 };
 
 struct Grammar::Impl {
     std::vector<GrammarNode> nodes;
+    std::vector<Token> tokens;  ///< control tokens of the nodes, each once
     int root = 0;
 };
 
@@ -104,8 +116,8 @@ class ThreadSet {
 
 /// The state before the first byte.
 void start(const Grammar::Impl& grammar, ThreadSet& state);
-/// The state after one more byte; empty when the byte is not legal. Requires: &from != &to.
-void step(const Grammar::Impl& grammar, const ThreadSet& from, std::uint8_t byte, ThreadSet& to);
+/// The state after one more symbol; empty when it is not legal. Requires: &from != &to.
+void step(const Grammar::Impl& grammar, const ThreadSet& from, Symbol symbol, ThreadSet& to);
 /// Whether the bytes so far are a whole sentence.
 bool completes(const Grammar::Impl& grammar, const ThreadSet& state);
 /// How many more plain characters (valid UTF-8, no control, quote or backslash) are certainly
@@ -116,6 +128,11 @@ int free_characters(const Grammar::Impl& grammar, const ThreadSet& state);
 bool string_step(const JsonStringLimits& limits, Frame& frame, std::uint8_t byte);
 bool string_ended(const Frame& frame);
 int string_free_characters(const JsonStringLimits& limits, const Frame& frame);
+
+/// The same for raw text, which ends only when something else follows.
+bool raw_step(const RawTextLimits& limits, Frame& frame, std::uint8_t byte);
+bool raw_may_end(const RawTextLimits& limits, const Frame& frame);
+int raw_free_characters(const RawTextLimits& limits, const Frame& frame);
 
 /// The same for a JSON number, which ends only when something else follows.
 bool number_step(const JsonNumberLimits& limits, Frame& frame, std::uint8_t byte);

@@ -1,5 +1,5 @@
-// The two JSON elements with an alphabet of their own, strings and numbers, as small state machines
-// over one frame. Source: RFC 8259, sections 6 and 7.
+// The elements with an alphabet of their own, JSON strings, raw text and JSON numbers, as small state
+// machines over one frame. Source: RFC 8259, sections 6 and 7.
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +33,15 @@ bool finish_character(Frame& frame) {
     return true;
 }
 
+bool first_of_character(Frame& frame, std::uint8_t byte) {
+    const Utf8Lead lead = utf8_lead(byte);
+    if (lead.length == 1) return finish_character(frame);
+    if (lead.length == 0) return false;
+    frame.phase = string_phase::inside;
+    frame.at = (lead.length - 1) | (lead.second_low << 8) | (lead.second_high << 16);
+    return true;
+}
+
 bool plain_step(const JsonStringLimits& limits, Frame& frame, std::uint8_t byte) {
     if (byte == '"') {
         frame.phase = string_phase::ended;
@@ -43,12 +52,7 @@ bool plain_step(const JsonStringLimits& limits, Frame& frame, std::uint8_t byte)
         frame.phase = string_phase::escape;
         return true;
     }
-    const Utf8Lead lead = utf8_lead(byte);
-    if (lead.length == 1) return finish_character(frame);
-    if (lead.length == 0) return false;
-    frame.phase = string_phase::inside;
-    frame.at = (lead.length - 1) | (lead.second_low << 8) | (lead.second_high << 16);
-    return true;
+    return first_of_character(frame, byte);
 }
 
 bool inside_step(Frame& frame, std::uint8_t byte) {
@@ -316,6 +320,22 @@ bool string_ended(const Frame& frame) {
 
 int string_free_characters(const JsonStringLimits& limits, const Frame& frame) {
     if (frame.phase != string_phase::plain) return 0;
+    return limits.max_chars - static_cast<int>(frame.memo);
+}
+
+bool raw_step(const RawTextLimits& limits, Frame& frame, std::uint8_t byte) {
+    if (frame.phase == string_phase::inside) return inside_step(frame, byte);
+    if (frame.memo >= static_cast<std::uint64_t>(limits.max_chars)) return false;
+    return first_of_character(frame, byte);
+}
+
+bool raw_may_end(const RawTextLimits& limits, const Frame& frame) {
+    return frame.phase != string_phase::inside &&
+           frame.memo >= static_cast<std::uint64_t>(limits.min_chars);
+}
+
+int raw_free_characters(const RawTextLimits& limits, const Frame& frame) {
+    if (frame.phase == string_phase::inside) return 0;
     return limits.max_chars - static_cast<int>(frame.memo);
 }
 

@@ -111,6 +111,11 @@ void ConstrainedDecoder::compute() {
         } else {
             walk(index_->all());
         }
+        for (const Token token : state_.grammar().tokens) {
+            if (token < tokenizer.vocab_size() && state_.accepts_token(token)) {
+                mask_[static_cast<std::size_t>(token)] = 1;
+            }
+        }
         const bool may_go_on = std::find(mask_.begin(), mask_.end(), 1) != mask_.end();
         if (complete() && may_go_on) {
             for (const auto& end : {tokenizer.eot(), tokenizer.eos()}) {
@@ -142,28 +147,51 @@ TokenFilter ConstrainedDecoder::filter() {
     return [this](Token token) { return allows(token); };
 }
 
-std::optional<Token> ConstrainedDecoder::forced() {
-    if (ended_) return std::nullopt;
-    const std::string bytes = state_.forced();
-    if (bytes.empty()) return std::nullopt;
+Tokens ConstrainedDecoder::forced() const {
+    constexpr std::size_t kMost = 512;
+    Tokens run;
+    if (ended_) return run;
     const Tokenizer& tokenizer = index_->tokenizer();
-    const Tokens tokens = tokenizer.encode(bytes);
-    if (tokens.empty()) return std::nullopt;
-    const std::string_view first = tokenizer.token_bytes(tokens[0]);
-    if (!std::string_view(bytes).starts_with(first)) return std::nullopt;  // a byte without a token
-    if (first.size() < bytes.size()) return tokens[0];
-    GrammarState after = state_;
-    return after.advance(bytes) && after.dead_end() ? std::optional(tokens[0]) : std::nullopt;
+    GrammarState state = state_;
+    while (run.size() < kMost) {
+        const std::string bytes = state.forced();
+        if (bytes.empty()) {
+            const auto token = state.forced_token();
+            if (!token || *token >= tokenizer.vocab_size()) break;
+            state.advance_token(*token);
+            run.push_back(*token);
+            continue;
+        }
+        const Tokens tokens = tokenizer.encode(bytes);
+        if (tokenizer.decode(tokens) != bytes) break;  // a byte without a token
+        GrammarState after = state;
+        after.advance(bytes);
+        // Only bytes can join the last token; the end or a control token cannot.
+        const bool open = after.takes_bytes();
+        run.insert(run.end(), tokens.begin(), tokens.end() - (open ? 1 : 0));
+        if (open) break;
+        state = std::move(after);
+    }
+    if (run.size() > kMost) run.resize(kMost);
+    return run;
+}
+
+/// False, and nothing changes, for a token that may not come next.
+bool ConstrainedDecoder::move(GrammarState& state, Token token) const {
+    const Tokenizer& tokenizer = index_->tokenizer();
+    if (token < 0 || token >= tokenizer.vocab_size()) return false;
+    const auto& tokens = state.grammar().tokens;
+    if (std::find(tokens.begin(), tokens.end(), token) != tokens.end()) {
+        return state.advance_token(token);
+    }
+    const std::string_view bytes = tokenizer.token_bytes(token);
+    return !tokenizer.is_special(token) && !bytes.empty() && state.advance(bytes);
 }
 
 void ConstrainedDecoder::advance(Token token) {
-    const Tokenizer& tokenizer = index_->tokenizer();
-    const bool known = token >= 0 && token < tokenizer.vocab_size();
-    if (known && !ended_ && is_end(token) && complete()) {
+    if (!ended_ && is_end(token) && complete() && !state_.accepts_token(token)) {
         ended_ = true;
-    } else if (!known || ended_ || tokenizer.is_special(token) ||
-               tokenizer.token_bytes(token).empty() ||
-               !state_.advance(tokenizer.token_bytes(token))) {
+    } else if (ended_ || !move(state_, token)) {
         throw Error(fmt::format("grammar: token {} is not allowed here", token));
     }
     fresh_ = false;

@@ -48,9 +48,8 @@ class TokenIndex {
     std::vector<int> plain_characters_;
 };
 
-/// Follows one constrained reply. Usage: while not done(): take `forced()` or draw one of
-/// `allowed()`
-/// (`sample_among`), then `advance` over it.
+/// Follows one constrained reply. Usage: while not done(): take the `forced()` tokens or draw one of
+/// `allowed()` (`sample_among`), and `advance` over each.
 class ConstrainedDecoder {
   public:
     ConstrainedDecoder(std::shared_ptr<const TokenIndex> index,
@@ -66,9 +65,10 @@ class ConstrainedDecoder {
     bool allows(Token token);
     /// `allows` as a function for `sample`. Lifetime: the decoder outlives it.
     TokenFilter filter();
-    /// The token to take without asking the model: the first of how the tokenizer writes the bytes
-    /// that must come, unless the text after them could have joined it to a longer token.
-    std::optional<Token> forced();
+    /// The tokens to take without asking the model, at most 512 and often none: how the tokenizer
+    /// writes the bytes that must come, without a last token that the text after them could have
+    /// joined to a longer one; and the control tokens that must come.
+    Tokens forced() const;
     /// Moves over an allowed token. Throws: Error, and nothing changes, for any other token.
     void advance(Token token);
 
@@ -79,6 +79,7 @@ class ConstrainedDecoder {
   private:
     bool is_end(Token token) const;
     void walk(const ByteTrie& trie);
+    bool move(GrammarState& state, Token token) const;
     void compute();
 
     std::shared_ptr<const TokenIndex> index_;

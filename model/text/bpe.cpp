@@ -130,7 +130,10 @@ void Bpe::merge_all(std::string_view piece, BpeScratch& scratch, Tokens& out) co
     heap.clear();
     for (const char c : piece) {
         const Token token = token_of_byte_[static_cast<unsigned char>(c)];
-        if (token < 0) continue;
+        if (token < 0) {
+            ++scratch.dropped_bytes;
+            continue;
+        }
         const auto position = static_cast<std::uint32_t>(symbols.size());
         symbols.push_back({token, position == 0 ? kNone : position - 1, position + 1, kNone});
     }

@@ -25,6 +25,7 @@ struct BpeScratch {
     std::vector<Symbol> symbols;
     std::vector<std::uint64_t> heap;  ///< rank << 32 | position
     std::uint64_t heap_steps = 0;     ///< pushes and pops so far, the measure of work
+    std::uint64_t dropped_bytes = 0;  ///< bytes without a token so far
 };
 
 class Bpe {

@@ -1,6 +1,7 @@
 #include "model/text/tokenizer.h"
 
-#include <unordered_map>
+#include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -77,10 +78,12 @@ Vocabulary checked(Vocabulary v) {
     return v;
 }
 
-ByteTrie specials_of(const Vocabulary& v) {
+/// The tokens with a literal text, or those of one type.
+ByteTrie specials_of(const Vocabulary& v, std::optional<TokenType> only = {}) {
     std::vector<std::pair<std::string_view, std::int32_t>> entries;
     for (std::size_t i = 0; i < v.texts.size(); ++i) {
-        if (has_literal_text(v.types[i])) entries.emplace_back(v.texts[i], static_cast<Token>(i));
+        const bool wanted = only ? v.types[i] == *only : true;
+        if (wanted && has_literal_text(v.types[i])) entries.emplace_back(v.texts[i], static_cast<Token>(i));
     }
     return ByteTrie(std::move(entries));
 }
@@ -93,12 +96,22 @@ struct Tokenizer::Impl {
           pre_tokenizer(vocabulary.pre_tokenizer),
           bpe(vocabulary),
           specials(specials_of(vocabulary)),
-          fingerprint(hash_of(vocabulary)) {}
-
-    void encode(std::string_view bytes, BpeScratch& scratch, Tokens& out) const {
-        pre_tokenizer.split(bytes,
-                            [&](std::string_view piece) { bpe.encode(piece, scratch, out); });
+          fingerprint(hash_of(vocabulary)) {
+        for (std::size_t b = 0; b < without_token.size(); ++b) {
+            const char byte = static_cast<char>(b);
+            BpeScratch scratch;
+            Tokens tokens;
+            bpe.encode(std::string_view(&byte, 1), scratch, tokens);
+            without_token[b] = tokens.empty();
+        }
     }
+
+    /// Returns how many characters were looked at.
+    std::size_t encode(std::string_view bytes, BpeScratch& scratch, Tokens& out) const {
+        return pre_tokenizer.split(
+            bytes, [&](std::string_view piece) { bpe.encode(piece, scratch, out); });
+    }
+    Tokens encode_with(const ByteTrie& literals, std::string_view text) const;
     std::size_t index(Token token) const {
         const auto i = static_cast<std::size_t>(token);
         expect(token >= 0 && i < vocabulary.texts.size(), "a token is below vocab_size()");
@@ -110,6 +123,7 @@ struct Tokenizer::Impl {
     const Bpe bpe;
     const ByteTrie specials;
     const std::uint64_t fingerprint;
+    std::array<bool, 256> without_token{};
 };
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
@@ -118,29 +132,49 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
-Tokens Tokenizer::encode(std::string_view bytes) const {
-    Tokens out;
+Tokens Tokenizer::encode(std::string_view bytes) const { return encode_counted(bytes).tokens; }
+
+Encoding Tokenizer::encode_counted(std::string_view bytes) const {
+    Encoding out;
     BpeScratch scratch;
-    impl_->encode(bytes, scratch, out);
+    const std::size_t looks = impl_->encode(bytes, scratch, out.tokens);
+    out.dropped_bytes = scratch.dropped_bytes;
+    out.steps = looks + scratch.heap_steps;
     return out;
 }
 
+std::size_t Tokenizer::count_dropped(std::string_view bytes) const {
+    const auto lacks_token = [this](char c) {
+        return impl_->without_token[static_cast<unsigned char>(c)];
+    };
+    if (std::none_of(bytes.begin(), bytes.end(), lacks_token)) return 0;
+    return encode_counted(bytes).dropped_bytes;
+}
+
 Tokens Tokenizer::encode_with_specials(std::string_view text) const {
+    return impl_->encode_with(impl_->specials, text);
+}
+
+Tokens Tokenizer::encode_with_specials(std::string_view text, TokenType only) const {
+    return impl_->encode_with(specials_of(impl_->vocabulary, only), text);
+}
+
+Tokens Tokenizer::Impl::encode_with(const ByteTrie& literals, std::string_view text) const {
     Tokens out;
     BpeScratch scratch;
     std::size_t begin = 0;
     for (std::size_t at = 0; at < text.size();) {
-        const auto match = impl_->specials.longest_prefix(text.substr(at));
+        const auto match = literals.longest_prefix(text.substr(at));
         if (!match) {
             ++at;
             continue;
         }
-        impl_->encode(text.substr(begin, at - begin), scratch, out);
+        encode(text.substr(begin, at - begin), scratch, out);
         out.push_back(match->value);
         at += match->length;
         begin = at;
     }
-    impl_->encode(text.substr(begin), scratch, out);
+    encode(text.substr(begin), scratch, out);
     return out;
 }
 
@@ -154,6 +188,14 @@ std::vector<std::size_t> Tokenizer::pieces(std::string_view bytes) const {
 std::string Tokenizer::decode(std::span<const Token> tokens) const {
     std::string bytes;
     for (const Token token : tokens) bytes += token_bytes(token);
+    return bytes;
+}
+
+std::string Tokenizer::decode_visible(std::span<const Token> tokens) const {
+    std::string bytes;
+    for (const Token token : tokens) {
+        if (token_type(token) != TokenType::control) bytes += token_bytes(token);
+    }
     return bytes;
 }
 

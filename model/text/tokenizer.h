@@ -15,6 +15,13 @@
 
 namespace skein::model {
 
+/// An encoding with what it cost and what it lost.
+struct Encoding {
+    Tokens tokens;
+    std::size_t dropped_bytes = 0;  ///< bytes for which the vocabulary has no token
+    std::uint64_t steps = 0;        ///< characters looked at, heap pushes and pops: linear in bytes
+};
+
 class Tokenizer {
   public:
     /// Throws: Error for an unknown pre-tokenizer, a merge of unknown tokens or an id out of range.
@@ -24,15 +31,22 @@ class Tokenizer {
     Tokenizer& operator=(Tokenizer&&) noexcept;
 
     /// Any bytes, valid UTF-8 or not. O(n log n) time, no recursion. Bytes for which the vocabulary
-    /// has no token are dropped (SmolLM2 lacks 21 of them).
+    /// has no token are dropped (SmolLM2 lacks 21 of them), as the original tokenizer does.
     Tokens encode(std::string_view bytes) const;
-    /// As `encode`, but literal texts of control and user-defined tokens become those tokens.
+    Encoding encode_counted(std::string_view bytes) const;
+    /// How many bytes `encode` would drop; free for a vocabulary that has all of them.
+    std::size_t count_dropped(std::string_view bytes) const;
+    /// As `encode`, but literal texts of control and user-defined tokens become those tokens. The
+    /// second form knows only tokens of one type.
     Tokens encode_with_specials(std::string_view text) const;
+    Tokens encode_with_specials(std::string_view text, TokenType only) const;
     /// Byte lengths of the pre-tokenizer's pieces.
     std::vector<std::size_t> pieces(std::string_view bytes) const;
 
     /// The exact bytes of the tokens; control tokens give their literal text.
     std::string decode(std::span<const Token> tokens) const;
+    /// The same without control tokens.
+    std::string decode_visible(std::span<const Token> tokens) const;
     /// The bytes of one token. Requires: 0 <= token < vocab_size().
     std::string_view token_bytes(Token token) const;
     TokenType token_type(Token token) const;

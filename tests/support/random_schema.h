@@ -146,12 +146,16 @@ model::Tokens sample_sentence(model::ConstrainedDecoder& decoder,
                               std::size_t max_tokens, LogitsOf&& logits_of) {
     model::Tokens tokens;
     while (!decoder.done() && tokens.size() < max_tokens) {
-        const auto forced = take_forced ? decoder.forced() : std::nullopt;
+        const model::Tokens forced = take_forced ? decoder.forced() : model::Tokens{};
+        for (const model::Token token : forced) {
+            decoder.advance(token);
+            tokens.push_back(token);
+        }
+        if (!forced.empty()) continue;
         const model::Token token =
-            forced ? *forced
-                   : model::sample_among(logits_of(std::span<const model::Token>(tokens)), params,
-                                         tokens.size(), decoder.allowed())
-                         .token;
+            model::sample_among(logits_of(std::span<const model::Token>(tokens)), params,
+                                tokens.size(), decoder.allowed())
+                .token;
         decoder.advance(token);
         tokens.push_back(token);
     }

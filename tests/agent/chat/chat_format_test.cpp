@@ -12,7 +12,7 @@ TEST_SUITE("agent/chat/chat_format") {
         const skein::model::Tokenizer tokenizer(skein::test::byte_vocabulary());
         CHECK_THROWS_WITH_AS(make_chat_format("jinja", tokenizer),
                              "unknown chat format 'jinja'; known: chatml, qwen2, qwen3, "
-                             "qwen3-thinking",
+                             "qwen3-thinking, minimax-m3",
                              skein::model::Error);
         for (const char* name : {"chatml", "qwen2", "qwen3", "qwen3-thinking"}) {
             CHECK(make_chat_format(name, tokenizer)->name() == name);
@@ -22,6 +22,8 @@ TEST_SUITE("agent/chat/chat_format") {
     TEST_CASE("chat_format: templates are recognised by their markers and never executed") {
         const std::string base = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
                                  "<|im_end|>{% endfor %}";
+        CHECK(recognise_chat_template("]~b]ai\n<mm:think> ]<]minimax[>[ <tool_call>") ==
+              "minimax-m3");
         CHECK(recognise_chat_template(base) == "chatml");
         CHECK(recognise_chat_template(base + "<tool_response>") == "qwen2");
         CHECK(recognise_chat_template(base + "<tool_response> '\\n<think>\\n' + reasoning") ==

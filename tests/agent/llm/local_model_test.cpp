@@ -106,7 +106,7 @@ TEST_SUITE("agent/llm/local_model") {
         CHECK(stopped.finish == FinishReason::stop);
     }
 
-    TEST_CASE("local_model: a grammar is kept, forced tokens are named and have their logprob") {
+    TEST_CASE("local_model: a grammar is kept, forced tokens are named and have no logprob") {
         LocalModel local(tiny());
         model::Grammar::Builder builder;
         const auto grammar = builder.finish(builder.sequence(
@@ -121,14 +121,68 @@ TEST_SUITE("agent/llm/local_model") {
             CHECK((text == "{\"move\":\"tile 8\"}" || text == "{\"move\":\"unroll 4\"}"));
             CHECK(std::ranges::count(reply.origins, Origin::forced) > 0);
             CHECK(std::ranges::count(reply.origins, Origin::sampled) > 0);
-            for (const float logprob : reply.logprobs) {
-                CHECK(std::isfinite(logprob));
-                CHECK(logprob <= 0);
+            for (std::size_t i = 0; i < reply.tokens.size(); ++i) {
+                CHECK(std::isnan(reply.logprobs[i]) == (reply.origins[i] == Origin::forced));
+                if (reply.origins[i] == Origin::sampled) CHECK(reply.logprobs[i] <= 0);
             }
         }
         CompletionRequest cut = request_for(kPrompt, 3);
         cut.grammar = grammar;
         CHECK(run_now(local.complete(std::move(cut))).finish == FinishReason::length);
+    }
+
+    TEST_CASE("local_model: a forced stretch is one evaluation with the bits of single steps") {
+        LocalModel local(tiny());
+        model::Grammar::Builder builder;
+        const auto grammar = builder.finish(builder.sequence(
+            {builder.literal("{\"a rather long opening\":"), builder.choice({"1", "2", "30"}),
+             builder.literal(",\"and a closing\":"), builder.choice({"x", "y"})}));
+        CompletionRequest request = request_for(kPrompt, 200, 1.0F, 3);
+        request.grammar = grammar;
+        const Completion reply = run_now(local.complete(std::move(request)));
+        REQUIRE(reply.finish == FinishReason::grammar_complete);
+        CHECK(std::ranges::count(reply.origins, Origin::forced) > 8);
+        model::Session session = tiny()->new_session();
+        session.sync(kPrompt);
+        std::size_t last_sampled = 0;
+        for (std::size_t i = 0; i < reply.tokens.size(); ++i) {
+            if (reply.origins[i] == Origin::sampled) {
+                CAPTURE(i);
+                CHECK(reply.logprobs[i] == model::logprob_of(session.logits(), reply.tokens[i]));
+                last_sampled = i;
+            }
+            session.decode(reply.tokens[i]);
+        }
+        // Nothing behind the last draw had to be evaluated.
+        CHECK(reply.evaluated_tokens ==
+              static_cast<std::int64_t>(kPrompt.size() + last_sampled));
+    }
+
+    TEST_CASE("local_model: thinking that has used up its tokens is closed, and the reply goes on") {
+        LocalModel local(tiny());
+        const Completion free = ask(local, kPrompt, 12);
+        const auto limited = [&](bool opened, Token open, int max_tokens, int reply_tokens) {
+            CompletionRequest request = request_for(kPrompt, reply_tokens);
+            request.thinking = {{open, 7}, opened, max_tokens};
+            return run_now(local.complete(std::move(request)));
+        };
+        REQUIRE(std::ranges::find(free.tokens, 7) == free.tokens.end());
+        // The prompt opened it: four tokens, then the closing one, then the model again.
+        const Completion closed = limited(true, 8, 4, 12);
+        REQUIRE(closed.tokens.size() == 12);
+        CHECK(std::equal(free.tokens.begin(), free.tokens.begin() + 4, closed.tokens.begin()));
+        CHECK(closed.tokens[4] == 7);
+        CHECK(closed.origins[4] == Origin::forced);
+        CHECK(std::isnan(closed.logprobs[4]));
+        CHECK(std::ranges::count(closed.origins, Origin::forced) == 1);
+        Tokens head(closed.tokens.begin(), closed.tokens.begin() + 5);
+        CHECK(ask(local, join(kPrompt, head), 7).tokens ==
+              Tokens(closed.tokens.begin() + 5, closed.tokens.end()));
+        // The model opens it with its second token: counted from there.
+        const auto second = std::ranges::find(free.tokens, free.tokens[1]) - free.tokens.begin();
+        const Completion later = limited(false, free.tokens[1], 2, 12);
+        CHECK(later.tokens[static_cast<std::size_t>(second) + 3] == 7);
+        CHECK(limited(false, 8, 0, 12).tokens == free.tokens);
     }
 
     TEST_CASE("local_model: the window ends a reply; what cannot be evaluated is an error value") {

@@ -71,7 +71,21 @@ def kernel():
         return pathlib.Path(library).read_bytes()
 
 
+def element_arguments():
+    """A call's arguments as elements; byte 1 stands for the control token of the tags."""
+    def element(name, value):
+        return b"\1<" + name + b">" + value + b"\1</" + name + b">"
+    tags = element(b"item", b"x") + element(b"item", b"")
+    who = element(b"name", b"n") + element(b"age", b"1.5")
+    return (element(b"path", b"p") + element(b"n", b"12") + element(b"mode", b"a")
+            + element(b"tags", tags) + element(b"who", who) + element(b"any", b'{"a":[1]}'))
+
+
 (here / "tiny.gguf").write_bytes(gguf())
 (here / "tiny.safetensors").write_bytes(safetensors())
 (here / "kernel.so").write_bytes(kernel())
 (here / "edit.bin").write_bytes(b"  return a;\xff  return b;\xffint f() {\r\n\treturn a;\r\n}\r\n")
+(here / "elements.bin").write_bytes(element_arguments())
+(here / "element_reply.bin").write_bytes(
+    b'\2so\3Look.\1<tool_call>\n\1<invoke name="write">' + element_arguments()
+    + b"\1</invoke>\n\1</tool_call>")
