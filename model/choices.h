@@ -43,6 +43,7 @@ class ChoiceDigest final : public ChoiceSink {
     void on_experts(int layer, int position, std::span<const std::int32_t> experts) override;
     void restart() { value_ = kStart; }
     std::uint64_t value() const { return value_; }
+    void set(std::uint64_t value) { value_ = value; }
 
   private:
     static constexpr std::uint64_t kStart = 0xCBF29CE484222325ULL;

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "model/hash.h"
 #include "model/load/model_file.h"
 #include "model/load/weights.h"
 #include "model/runtime.h"
@@ -56,6 +57,14 @@ class LoadedEngine final : public Engine {
           runtime_(make_runtime(file, options)) {}
 
     Session new_session(const SessionOptions& options) const override {
+        return make_session(runtime_, checked_context(options), options.choices);
+    }
+    Session load_session(const std::filesystem::path& path, std::vector<std::byte>* extra,
+                         const SessionOptions& options) const override {
+        return model::load_session(runtime_, path, checked_context(options), options.choices,
+                                   extra);
+    }
+    int checked_context(const SessionOptions& options) const {
         const int most = config().max_context;
         const int tokens = options.max_context == 0 ? most : options.max_context;
         if (tokens < 1 || tokens > most)
@@ -63,7 +72,7 @@ class LoadedEngine final : public Engine {
                 fmt::format("session option max_context: expected 1 to {} (what the model was "
                             "trained for), got {}",
                             most, tokens));
-        return make_session(runtime_, tokens, options.choices);
+        return tokens;
     }
     const ModelConfig& config() const override { return runtime_->config(); }
     const Tokenizer& tokenizer() const override { return tokenizer_; }
@@ -72,6 +81,9 @@ class LoadedEngine final : public Engine {
     int threads() const override { return runtime_->threads(); }
     Isa isa() const override { return runtime_->kernels().isa; }
     std::string numerics_version() const override { return runtime_->numerics_version(); }
+    AttentionMode attention() const override { return runtime_->attention(); }
+    std::size_t kv_memory_bytes() const override { return runtime_->blocks().memory_bytes(); }
+    std::size_t kv_spilled_bytes() const override { return runtime_->blocks().spilled_bytes(); }
     std::size_t weight_bytes() const override { return runtime_->weights().bytes_per_token; }
     std::size_t kv_bytes_per_token() const override {
         return runtime_->layout().block_bytes() / kBlockTokens;
@@ -80,7 +92,9 @@ class LoadedEngine final : public Engine {
   private:
     static std::shared_ptr<Runtime> make_runtime(const ModelFile& file,
                                                  const EngineOptions& options) {
-        ModelConfig config = file.config();
+        ModelConfig config =
+            file.config({.dense_approximation = options.attention == AttentionMode::dense});
+        if (options.attention == AttentionMode::local) config.msa.local_blocks = config.msa.top_k;
         const Weights weights = bind_weights(file, config);
         return std::make_shared<Runtime>(std::move(config), weights, options);
     }
@@ -101,7 +115,10 @@ Runtime::Runtime(ModelConfig config, const Weights& weights, const EngineOptions
       weights_(pack_weights(config_, weights, pool_)),
       transformer_(config_, weights_, kernels_, pool_),
       layout_(std::make_shared<KvLayout>(config_, options.kv, options.index_kv)),
-      blocks_(BlockPool::make(layout_->block_bytes(), kv_limit(options.kv_bytes_max))),
+      blocks_(BlockPool::make(
+          layout_->block_bytes(),
+          {kv_limit(options.kv_bytes_max), options.kv_spill_folder, options.kv_spill_bytes_max})),
+      attention_(options.attention),
       workspace_(config_, weights_, std::max(prefill_chunk_, kMostBatchedSessions)) {}
 
 void Runtime::evaluate(std::span<const Sequence> sequences) {
@@ -116,7 +133,45 @@ std::string Runtime::numerics_version() const {
     const bool sparse = layout_->index_dim() > 0;
     if (sparse && layout_->index_type() != KvType::int16)
         version += std::string("-index-") + kv_type_name(layout_->index_type());
+    if (attention_ != AttentionMode::model)
+        version += std::string("-attention-") + attention_mode_name(attention_);
     return version;
+}
+
+void Runtime::fill_synthetic(BlockTable& table, int first, int last, std::uint64_t seed) {
+    const std::lock_guard lock(mutex_);
+    const int head_dim = layout_->head_dim();
+    pool_.parallel_for(last - first, kBlockTokens, [&](int begin, int end) {
+        std::vector<float> key(static_cast<std::size_t>(head_dim));
+        std::vector<float> value(key.size());
+        std::vector<float> index(static_cast<std::size_t>(layout_->index_dim()));
+        std::uint64_t state = seed + static_cast<std::uint64_t>(first + begin) * 0x10001;
+        const auto randomise = [&](std::vector<float>& values) {
+            // Uniform in +-sqrt(3): unit variance, like a normed key.
+            for (float& x : values)
+                x = static_cast<float>(static_cast<std::int32_t>(next_random(state) >> 32U)) *
+                    (1.7320508F / 2147483648.0F);
+        };
+        for (int position = first + begin; position < first + end; ++position) {
+            std::byte* block = table.writable_block(position);
+            const int token = position % kBlockTokens;
+            for (int layer = 0; layer < layout_->n_layers(); ++layer) {
+                for (int head = 0; head < layout_->n_kv_heads(layer); ++head) {
+                    randomise(key);
+                    randomise(value);
+                    layout_->store(kernels_, block, layer, head, token, key.data(), value.data());
+                }
+                if (!layout_->has_index(layer)) continue;
+                randomise(index);
+                layout_->store_index(kernels_, block, layer, token, index.data());
+            }
+        }
+    });
+}
+
+const char* attention_mode_name(AttentionMode mode) {
+    constexpr const char* kNames[] = {"model", "dense", "local"};
+    return kNames[static_cast<int>(mode)];
 }
 
 std::shared_ptr<const Engine> Engine::load(const std::filesystem::path& path,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/config.h"
 #include "model/cpu/options.h"
@@ -15,13 +16,25 @@
 
 namespace skein::model {
 
+/// What attention does in layers that the model was trained to run sparsely.
+enum class AttentionMode : std::uint8_t {
+    model,  ///< what the model was trained for
+    dense,  ///< attend to everything: an approximation, also for files without index tensors
+    local   ///< only the last blocks, as many as would be selected: a control, finds nothing far
+};
+const char* attention_mode_name(AttentionMode mode);
+
 struct EngineOptions {
     int threads = 0;  ///< 0: the cores this process may run on
     Isa isa = Isa::automatic;
     int prefill_chunk = 512;  ///< tokens evaluated together; does not change any bit
     KvType kv = KvType::int16;
     KvType index_kv = KvType::int16;  ///< index keys of sparse layers
+    AttentionMode attention = AttentionMode::model;
     std::size_t kv_bytes_max = 0;  ///< for all sessions together; 0: three quarters of the memory
+    /// Where KV blocks go beyond kv_bytes_max, in a mapped file without a name; empty: an error.
+    std::filesystem::path kv_spill_folder;
+    std::size_t kv_spill_bytes_max = 0;  ///< 0: what the disk has free
 };
 
 struct SessionOptions {
@@ -38,6 +51,12 @@ class Engine {
     virtual ~Engine() = default;
 
     virtual Session new_session(const SessionOptions& options = {}) const = 0;
+    /// The timeline that Session::save wrote; evaluates no token. `extra`, if given, receives what
+    /// was saved with it. Throws: Error when the file is missing, damaged, truncated, or of another
+    /// model or numerics version, or longer than the context.
+    virtual Session load_session(const std::filesystem::path& path,
+                                 std::vector<std::byte>* extra = nullptr,
+                                 const SessionOptions& options = {}) const = 0;
     virtual const ModelConfig& config() const = 0;
     virtual const Tokenizer& tokenizer() const = 0;
     virtual const std::string& chat_template() const = 0;  ///< text only; never executed
@@ -46,8 +65,12 @@ class Engine {
     virtual Isa isa() const = 0;  ///< never `automatic`
     /// Names the reduction order of the arithmetic; equal versions give equal bits.
     virtual std::string numerics_version() const = 0;
+    /// Anything but `model` is an approximation: name it wherever results are reported.
+    virtual AttentionMode attention() const = 0;
     virtual std::size_t weight_bytes() const = 0;  ///< bytes read for one decoded token
     virtual std::size_t kv_bytes_per_token() const = 0;
+    virtual std::size_t kv_memory_bytes() const = 0;   ///< reserved for KV blocks in memory
+    virtual std::size_t kv_spilled_bytes() const = 0;  ///< reserved for KV blocks in the file
 };
 
 }  // namespace skein::model

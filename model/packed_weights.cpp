@@ -1,7 +1,10 @@
 #include "model/packed_weights.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
+#include "model/hash.h"
 #include "model/load/quant.h"
 
 namespace skein::model {
@@ -35,6 +38,7 @@ class Packer {
 
     HugeBuffer pack(ThreadPool& pool) {
         HugeBuffer memory(bytes_, "the weights");
+        Checksum sum;
         for (const Job& job : jobs_) {
             std::byte* data = memory.data() + job.offset;
             const int panels = job.target->n_panels();
@@ -42,17 +46,33 @@ class Packer {
                 pack_panels(*job.tensor, *job.target, begin, end, data);
             });
             job.target->data = data;
+            add_sample(*job.target, sum);
         }
+        fingerprint_ = sum.value();
         return memory;
     }
 
+    /// Of the matrices, after pack().
+    std::uint64_t fingerprint() const { return fingerprint_; }
+
   private:
+    static void add_sample(const PackedMatrix& matrix, Checksum& sum) {
+        constexpr std::size_t kSample = 4096;
+        sum.add_value(matrix.rows);
+        sum.add_value(matrix.columns);
+        sum.add_value(matrix.codes);
+        const std::size_t size = std::min(kSample, matrix.bytes());
+        sum.add({matrix.data, size});
+        sum.add({matrix.data + matrix.bytes() - size, size});
+    }
+
     struct Job {
         const Tensor* tensor;
         PackedMatrix* target;
         std::size_t offset;
     };
     std::vector<Job> jobs_;
+    std::uint64_t fingerprint_ = 0;
     std::size_t bytes_ = 0;
 };
 
@@ -96,6 +116,22 @@ void plan_layer(const LayerWeights& from, PackedLayer& to, bool zero_centred, Pa
     plan_experts(from, to, packer);
 }
 
+std::uint64_t fingerprint_of(const PackedWeights& weights, std::uint64_t matrices) {
+    Checksum sum;
+    sum.add_value(matrices);
+    const auto add = [&](const std::vector<float>& values) {
+        sum.add(std::as_bytes(std::span(values)));
+    };
+    add(weights.output_norm);
+    add(weights.rope_divisors);
+    for (const PackedLayer& layer : weights.layers)
+        for (const auto* values :
+             {&layer.attn_norm, &layer.ffn_norm, &layer.q_norm, &layer.k_norm, &layer.index_q_norm,
+              &layer.index_k_norm, &layer.bq, &layer.bk, &layer.bv, &layer.router_bias})
+            add(*values);
+    return sum.value();
+}
+
 /// Of all experts, only those that one token uses count.
 std::size_t bytes_of(const PackedLayer& layer, int experts_used) {
     std::size_t bytes = layer.wq.bytes() + layer.wk.bytes() + layer.wv.bytes() + layer.wo.bytes() +
@@ -125,6 +161,7 @@ PackedWeights pack_weights(const ModelConfig& config, const Weights& weights, Th
     for (std::size_t i = 0; i < weights.layers.size(); ++i)
         plan_layer(weights.layers[i], packed.layers[i], config.zero_centred_norms, packer);
     packed.memory = packer.pack(pool);
+    packed.fingerprint = fingerprint_of(packed, packer.fingerprint());
     if (tied) packed.output = packed.token_embedding;
     packed.bytes_per_token = packed.output.bytes();
     for (const PackedLayer& layer : packed.layers)

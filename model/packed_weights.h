@@ -2,6 +2,7 @@
 // The weights of a transformer as the kernels read them, in one piece of memory.
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "model/config.h"
@@ -40,6 +41,8 @@ struct PackedWeights {
     std::vector<float> rope_divisors;  ///< [rope_dim / 2], empty when there are none
     std::vector<PackedLayer> layers;
     std::size_t bytes_per_token = 0;  ///< matrix bytes read to decode one token
+    /// Tells models apart: a checksum of shapes, norms and samples of every matrix.
+    std::uint64_t fingerprint = 0;
     HugeBuffer memory;
 };
 

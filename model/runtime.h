@@ -25,6 +25,8 @@ class Runtime {
     const PackedWeights& weights() const { return weights_; }
     const KvLayout& layout() const { return *layout_; }
     int threads() const { return pool_.size(); }
+    AttentionMode attention() const { return attention_; }
+    const BlockPool& blocks() const { return *blocks_; }
     std::size_t blocks_in_use() const { return blocks_->blocks_in_use(); }
     int prefill_chunk() const { return prefill_chunk_; }
 
@@ -34,6 +36,9 @@ class Runtime {
     BlockTable new_table() const { return {layout_, blocks_}; }
     /// See Transformer::forward. Requires: at most max_batch_tokens() tokens in all.
     void evaluate(std::span<const Sequence> sequences);
+    /// Writes pseudo-random keys, values and index keys of unit variance for the positions
+    /// [first, last). Requires: as BlockTable::writable_block.
+    void fill_synthetic(BlockTable& table, int first, int last, std::uint64_t seed);
     int max_batch_tokens() const { return workspace_.max_tokens; }
 
   private:
@@ -45,9 +50,14 @@ class Runtime {
     Transformer transformer_;
     std::shared_ptr<const KvLayout> layout_;
     std::shared_ptr<BlockPool> blocks_;
+    AttentionMode attention_;
     std::mutex mutex_;  ///< guards the pool and the workspace
     Workspace workspace_;
 };
+
+/// See Engine::load_session.
+Session load_session(std::shared_ptr<Runtime> runtime, const std::filesystem::path& path,
+                     int max_context, ChoiceRecording recording, std::vector<std::byte>* extra);
 
 /// A session without tokens.
 Session make_session(std::shared_ptr<Runtime> runtime, int max_context,

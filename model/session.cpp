@@ -7,7 +7,9 @@
 
 #include "model/error.h"
 #include "model/expect.h"
+#include "model/hash.h"
 #include "model/runtime.h"
+#include "model/snapshot.h"
 
 namespace skein::model {
 
@@ -177,6 +179,85 @@ int Session::max_context() const {
 }
 std::size_t Session::kv_bytes() const {
     return impl_->table.bytes();
+}
+
+void Session::save(const std::filesystem::path& path, std::span<const std::byte> extra) const {
+    const BlockTable& table = impl_->table;
+    Snapshot snapshot;
+    snapshot.fingerprint = impl_->runtime->weights().fingerprint;
+    snapshot.numerics = impl_->runtime->numerics_version();
+    snapshot.block_bytes = table.layout().block_bytes();
+    snapshot.tokens = impl_->tokens;
+    snapshot.evicted.assign(table.evicted_pages().begin(),
+                            table.evicted_pages().begin() + table.used_blocks());
+    if (impl_->current) {
+        snapshot.logits = impl_->values;
+        snapshot.choice_digest = impl_->recorder.digest.value();
+    }
+    snapshot.extra.assign(extra.begin(), extra.end());
+    std::vector<const std::byte*> blocks;
+    for (int i = 0; i < table.used_blocks(); ++i) blocks.push_back(table.block(i));
+    // What lies behind the last token may be from another timeline: it is not written.
+    std::vector<std::byte> open;
+    if (impl_->size() % kBlockTokens != 0) {
+        open.resize(snapshot.block_bytes);
+        table.layout().copy_head(blocks.back(), open.data(), impl_->size() % kBlockTokens);
+        blocks.back() = open.data();
+    }
+    write_snapshot(path, snapshot, blocks);
+}
+
+Session load_session(std::shared_ptr<Runtime> runtime, const std::filesystem::path& path,
+                     int max_context, ChoiceRecording recording, std::vector<std::byte>* extra) {
+    const SnapshotReader reader(path);
+    const Snapshot& snapshot = reader.snapshot();
+    const auto refuse = [&](const std::string& why) {
+        throw Error(fmt::format("snapshot '{}' {}", path.string(), why));
+    };
+    if (snapshot.fingerprint != runtime->weights().fingerprint)
+        refuse("belongs to another model; load the model that it was saved with");
+    if (snapshot.numerics != runtime->numerics_version())
+        refuse(
+            fmt::format("was written with numerics '{}', this engine computes with '{}'; use the "
+                        "same KV types and version, or evaluate the tokens again",
+                        snapshot.numerics, runtime->numerics_version()));
+    if (snapshot.block_bytes != runtime->layout().block_bytes())
+        refuse(fmt::format("has blocks of {} bytes, expected {}", snapshot.block_bytes,
+                           runtime->layout().block_bytes()));
+    const auto vocab_size = static_cast<std::size_t>(runtime->config().vocab_size);
+    if (!snapshot.logits.empty() && snapshot.logits.size() != vocab_size)
+        refuse(fmt::format("has {} logits, expected {}", snapshot.logits.size(), vocab_size));
+    Session session = make_session(std::move(runtime), max_context, recording);
+    Session::Impl& impl = *session.impl_;
+    impl.check(snapshot.tokens, 0);
+    impl.table.load(static_cast<int>(snapshot.tokens.size()), snapshot.evicted,
+                    [&](int index, std::byte* block) { reader.read_block(index, block); });
+    impl.tokens = snapshot.tokens;
+    if (!snapshot.logits.empty()) {
+        impl.values = snapshot.logits;
+        impl.recorder.digest.set(snapshot.choice_digest);
+        impl.current = true;
+    }
+    if (extra != nullptr) *extra = snapshot.extra;
+    return session;
+}
+
+void Session::fill_synthetic(int tokens, std::uint64_t seed) {
+    const int first = impl_->size();
+    if (tokens <= first) return;
+    Tokens added(static_cast<std::size_t>(tokens - first));
+    std::uint64_t state = seed;
+    for (Token& token : added)
+        token = static_cast<Token>(next_random(state) %
+                                   static_cast<std::uint64_t>(impl_->runtime->config().vocab_size));
+    impl_->check(added, impl_->tokens.size());
+    impl_->make_room(added.size());
+    impl_->runtime->fill_synthetic(impl_->table, first, tokens, seed);
+    impl_->append_evaluated(added, false);
+}
+
+int Session::shared_blocks(const Session& other) const {
+    return impl_->table.shared_blocks(other.impl_->table);
 }
 
 void Session::evict(int first, int last) {

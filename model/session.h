@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "model/choices.h"
 #include "model/token.h"
@@ -65,6 +67,17 @@ class Session {
     int max_context() const;
     std::size_t kv_bytes() const;  ///< bytes of KV blocks this timeline references
 
+    /// Writes the timeline to a file that Engine::load_session reads: tokens, KV, index keys, last
+    /// logits, evictions and `extra` (sampler, random or grammar state of the caller).
+    /// Throws: Error naming what could not be written; an older file of this name is kept then.
+    void save(const std::filesystem::path& path, std::span<const std::byte> extra = {}) const;
+    /// Appends pseudo-random tokens, keys and values up to `tokens`, so that speed at depth can be
+    /// measured without a prefill. What is computed afterwards means nothing.
+    /// Throws: Error as sync.
+    void fill_synthetic(int tokens, std::uint64_t seed);
+    /// How many full blocks of 128 tokens this timeline shares with another one.
+    int shared_blocks(const Session& other) const;
+
     /// Takes the blocks of 128 tokens [first, last) out of everything that tokens evaluated from
     /// now on can attend to; positions do not move, and nothing is freed for other timelines.
     /// Throws: Error when the range is not among the full blocks before the last token's.
@@ -83,6 +96,9 @@ class Session {
     friend void decode_together(std::span<Session* const> sessions, std::span<const Token> tokens);
 
   private:
+    friend Session load_session(std::shared_ptr<class Runtime> runtime,
+                                const std::filesystem::path& path, int max_context,
+                                ChoiceRecording recording, std::vector<std::byte>* extra);
     std::unique_ptr<Impl> impl_;
 };
 

@@ -48,6 +48,22 @@ void BlockTable::truncate(int tokens) {
     size_ = tokens;
 }
 
+void BlockTable::load(int tokens, std::span<const std::uint8_t> evicted,
+                      const std::function<void(int, std::byte*)>& fill) {
+    truncate(0);
+    reserve(tokens);
+    try {
+        for (int index = 0; index < n_blocks(); ++index)
+            fill(index, blocks_[static_cast<std::size_t>(index)].get());
+    } catch (...) {
+        truncate(0);
+        throw;
+    }
+    advance(tokens);
+    for (int page = 0; page < static_cast<int>(evicted.size()); ++page)
+        if (evicted[static_cast<std::size_t>(page)] != 0) set_evicted(page, page + 1, true);
+}
+
 void BlockTable::evict(int first, int last) {
     expect(size_ > 0 && last <= (size_ - 1) / kBlockTokens, "only pages before the open one");
     set_evicted(first, last, true);
@@ -81,13 +97,13 @@ BlockTable BlockTable::fork() const {
 }
 
 const std::byte* BlockTable::block(int index) const {
-    return blocks_[static_cast<std::size_t>(index)]->data();
+    return blocks_[static_cast<std::size_t>(index)].get();
 }
 
 std::byte* BlockTable::writable_block(int position) {
     expect(position >= size_ && blocks_for(position + 1) <= blocks_.size(),
            "only reserved positions that are not stored yet are written");
-    return blocks_[static_cast<std::size_t>(position / kBlockTokens)]->data();
+    return blocks_[static_cast<std::size_t>(position / kBlockTokens)].get();
 }
 
 int BlockTable::shared_blocks(const BlockTable& other) const {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,6 +22,8 @@ class BlockTable {
     BlockTable(std::shared_ptr<const KvLayout> layout, std::shared_ptr<BlockPool> pool);
 
     int size() const { return size_; }  ///< tokens whose keys and values are stored in all layers
+    /// Blocks that hold tokens; n_blocks() also counts those reserved.
+    int used_blocks() const { return (size_ + kBlockTokens - 1) / kBlockTokens; }
     int n_blocks() const { return static_cast<int>(blocks_.size()); }
     const KvLayout& layout() const { return *layout_; }
 
@@ -31,6 +34,10 @@ class BlockTable {
     /// Forgets the tokens from `tokens` on. Requires: tokens <= size(). Throws: Error, with the
     /// table unchanged, when a shared block has to be copied and memory is exhausted.
     void truncate(int tokens);
+    /// Replaces everything by `tokens` tokens of which `fill(index, block)` writes each block.
+    /// Throws: as reserve, or what `fill` throws; the table is empty then.
+    void load(int tokens, std::span<const std::uint8_t> evicted,
+              const std::function<void(int index, std::byte* block)>& fill);
     /// Takes the pages [first, last) out of every later attention; they stay stored, so that a
     /// rewind to before them or a `restore` brings them back. The open page cannot be evicted.
     /// Requires: 0 <= first <= last <= (size() - 1) / 128.

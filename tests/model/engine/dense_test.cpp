@@ -37,7 +37,7 @@ struct Past {
         config.layers.resize(1);
         config.layers[0].n_kv_heads = 2;
         const auto layout = std::make_shared<KvLayout>(config, type);
-        return {layout, BlockPool::make(layout->block_bytes(), std::size_t{1} << 30U)};
+        return {layout, BlockPool::make(layout->block_bytes(), {std::size_t{1} << 30U, {}, 0})};
     }
     double at(const std::vector<float>& from, int token, int head, int d) const {
         return static_cast<double>(from[static_cast<std::size_t>((token * 2 + head) * kDim + d)]);

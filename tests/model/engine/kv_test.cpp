@@ -22,7 +22,8 @@ ModelConfig small_config() {
 struct Pool {
     explicit Pool(KvType type, std::size_t most_blocks = 100)
         : layout(std::make_shared<KvLayout>(small_config(), type)),
-          blocks(BlockPool::make(layout->block_bytes(), most_blocks * layout->block_bytes())) {}
+          blocks(BlockPool::make(layout->block_bytes(),
+                                 {most_blocks * layout->block_bytes(), {}, 0})) {}
     BlockTable table() const { return {layout, blocks}; }
     std::shared_ptr<const KvLayout> layout;
     std::shared_ptr<BlockPool> blocks;
