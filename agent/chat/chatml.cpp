@@ -182,11 +182,18 @@ std::shared_ptr<const model::Grammar> ChatML::call_grammar(
         const auto arguments = add_schema(builder, spec->parameters);
         calls.push_back(builder.sequence({head, arguments}));
     }
-    const std::string thinking = style_.opens_thinking ? "</think>\n\n" : "";
-    const auto open = builder.literal(thinking + "<tool_call>\n{\"name\": ");
-    const auto call = builder.any_of(std::move(calls));
-    const auto close = builder.literal("}\n</tool_call>");
-    return builder.finish(builder.sequence({open, call, close}));
+    const auto tag = [&](std::string_view text) {
+        const auto id = tokenizer_->find_special(text);
+        return id ? builder.token(*id) : builder.literal(std::string(text));
+    };
+    std::vector<model::Grammar::Node> parts;
+    if (style_.opens_thinking) parts = {tag("</think>"), builder.literal("\n\n")};
+    parts.push_back(tag("<tool_call>"));
+    parts.push_back(builder.literal("\n{\"name\": "));
+    parts.push_back(builder.any_of(std::move(calls)));
+    parts.push_back(builder.literal("}\n"));
+    parts.push_back(tag("</tool_call>"));
+    return builder.finish(builder.sequence(std::move(parts)));
 }
 
 void ChatML::begin_message(std::vector<Segment>& out, std::string_view role) const {

@@ -8,16 +8,16 @@
 //   member   := TAG "<" key ">" value TAG "</" key ">"
 //   value    := text | member* | (TAG "<item>" value TAG "</item>")*
 //
-// OPEN, CLOSE and TAG are control tokens, known by id, so the same characters as text are text. What
-// a text stands for is read from the tool's schema: a string is its text, byte for byte; one of the
-// listed values is the first that is written like this; anything else is the JSON value of its text,
-// or the text as a string, which the schema then refuses. Inside a string the tags nest, so a
-// document about calls stays a string.
+// OPEN, CLOSE and TAG are control tokens, known by id, so the same characters as text are text.
+// What a text stands for is read from the tool's schema: a string is its text, byte for byte; one
+// of the listed values is the first that is written like this; anything else is the JSON value of
+// its text, or the text as a string, which the schema then refuses. Inside a string the tags nest,
+// so a document about calls stays a string.
 //
-// Rules for what is not regular: CLOSE without OPEN is dropped (models emit it in front of an answer
-// they did not think about); a call inside thinking is not a call; a block that ends with the reply
-// is whole; stray closing tags are dropped; a call outside of a block, and a call that is not
-// exactly as above, are reported as malformed. Nothing is repaired.
+// Rules for what is not regular: CLOSE without OPEN is dropped (models emit it in front of an
+// answer they did not think about); a call inside thinking is not a call; a block that ends with
+// the reply is whole; stray closing tags are dropped; a call outside of a block, and a call that is
+// not exactly as above, are reported as malformed. Nothing is repaired.
 // Source: the chat template of MiniMax-M3.
 
 #include <span>

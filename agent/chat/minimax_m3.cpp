@@ -29,8 +29,8 @@ constexpr std::string_view kThinkingRules =
     "whether to think for the current turn.\nCurrent thinking mode: ";
 constexpr std::string_view kThinkingRulesEnd = "\n</thinking_instructions>";
 constexpr std::string_view kToolsBegin =
-    "\n\n# Tools\nYou may call one or more tools to assist with the user query.\nHere are the tools "
-    "available in JSONSchema format:\n\n<tools>\n";
+    "\n\n# Tools\nYou may call one or more tools to assist with the user query.\nHere are the "
+    "tools available in JSONSchema format:\n\n<tools>\n";
 constexpr std::string_view kToolsEnd =
     "</tools>\n\nTo call tools, wrap all invocations in a single "
     "]<]minimax[>[<tool_call>]<]minimax[>[</tool_call> block. Parameter values containing nested "

@@ -1,16 +1,16 @@
 #pragma once
-// JSON Schema of tool arguments to a byte-level grammar, in two syntaxes: compact JSON, and elements
-// with a control token in front of every tag.
+// JSON Schema of tool arguments to a byte-level grammar, in two syntaxes: compact JSON, and
+// elements with a control token in front of every tag.
 //
 //   arguments := member*                       in any order, each at most once
 //   member    := TAG "<" name ">" value TAG "</" name ">"
 //   value     := raw text (string) | member* (object) | (TAG "<item>" value TAG "</item>")* (array)
 //              | JSON (every other scalar; a free value or object; a listed array or object)
 //
-// Every text of the grammar is valid against the schema. The converse holds up to these caps, which
-// keep a reply finite: strings of 4096 characters, arrays of 256 items unless maxItems says more (at
-// most 65536), free values of depth 4, only declared properties of an object that declares any, and
-// numbers as in JsonNumberLimits.
+// Every text of the grammar is valid against the schema. The converse holds up to these caps,
+// which keep a reply finite: strings of 4096 characters, arrays of 256 items unless maxItems says
+// more (at most 65536), free values of depth 4, only declared properties of an object that declares
+// any, and numbers as in JsonNumberLimits.
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>

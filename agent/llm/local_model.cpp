@@ -188,9 +188,9 @@ struct LocalModel::Impl {
         Origin origin = Origin::forced;
     };
 
-    /// What comes next: all tokens that leave no choice, or else one that is drawn. Only a draw needs
-    /// logits, so the tokens before it are evaluated here, a whole forced stretch in one pass, and
-    /// the last ones of a reply never are.
+    /// What comes next: all tokens that leave no choice, or else one that is drawn. Only a draw
+    /// needs logits, so the tokens before it are evaluated here, a whole forced stretch in one
+    /// pass, and the last ones of a reply never are.
     std::vector<Choice> choose(const CompletionRequest& request,
                                std::optional<model::ConstrainedDecoder>& grammar,
                                const ThinkingMeter& thinking, Completion& out) {

@@ -15,7 +15,7 @@ namespace skein::agent {
 
 struct LocalModelOptions {
     int max_context = 0;        ///< tokens; 0: what the model was trained for
-    std::string chat_format{};  ///< empty: recognised from the model's chat template or architecture
+    std::string chat_format{};  ///< empty: by the model's template or architecture
 };
 
 /// Threads: `complete` may be called from any executor. Lifetime: the executor's context outlives

@@ -73,8 +73,8 @@ struct Grammar::Builder::Impl {
             }
             node.depth = std::max(node.depth, 1 + at(child).depth);
         }
-        if (node.token >= 0 && std::find(graph.tokens.begin(), graph.tokens.end(), node.token) ==
-                                   graph.tokens.end()) {
+        if (node.token >= 0 &&
+            std::find(graph.tokens.begin(), graph.tokens.end(), node.token) == graph.tokens.end()) {
             graph.tokens.push_back(node.token);
         }
         bytes += node.bytes.size() + node.trie.size() * 16;
@@ -248,8 +248,7 @@ Grammar::Node Grammar::Builder::elements(Token tag, std::vector<Member> members)
                 name));
         }
         node.trie.insert("<" + name + ">", static_cast<int>(i));
-        node.children.push_back(
-            sequence({members[i].value, opening, literal("</" + name + ">")}));
+        node.children.push_back(sequence({members[i].value, opening, literal("</" + name + ">")}));
         if (members[i].required) node.required |= std::uint64_t{1} << i;
     }
     node.nullable = node.required == 0;

@@ -73,8 +73,9 @@ class Grammar {
         };
         /// At most 64 members in any order, each at most once; required ones must appear.
         Node json_object(std::vector<Member> members);
-        /// The same as elements, without brackets of their own: `tag` `<name>` value `tag` `</name>`
-        /// each. A value may be empty. Names hold no `<` or `>` and do not start with `/`.
+        /// The same as elements, without brackets of their own: `tag` `<name>` value `tag`
+        /// `</name>` each. A value may be empty. Names hold no `<` or `>` and do not start with
+        /// `/`.
         Node elements(Token tag, std::vector<Member> members);
         /// Throws: Error when the graph is larger or deeper than its caps.
         std::shared_ptr<const Grammar> finish(Node root);

@@ -5,7 +5,8 @@
 // A thread is a stack of frames, one per node entered and not yet left, outermost first; a state is
 // a set of threads, one for each way the bytes so far can be read. JSON is deterministic, so there
 // is nearly always one. A frame on top either consumes a symbol (a byte, or a control token by its
-// id), or has ended and is popped, or enters a child. Only the grammar's own depth nests, never the input's.
+// id), or has ended and is popped, or enters a child. Only the grammar's own depth nests, never the
+// input's.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The elements with an alphabet of their own, JSON strings, raw text and JSON numbers, as small state
-// machines over one frame. Source: RFC 8259, sections 6 and 7.
+// The elements with an alphabet of their own, JSON strings, raw text and JSON numbers, as small
+// state machines over one frame. Source: RFC 8259, sections 6 and 7.
 
 #include <algorithm>
 #include <cmath>

@@ -48,8 +48,8 @@ class TokenIndex {
     std::vector<int> plain_characters_;
 };
 
-/// Follows one constrained reply. Usage: while not done(): take the `forced()` tokens or draw one of
-/// `allowed()` (`sample_among`), and `advance` over each.
+/// Follows one constrained reply. Usage: while not done(): take the `forced()` tokens or draw one
+/// of `allowed()` (`sample_among`), and `advance` over each.
 class ConstrainedDecoder {
   public:
     ConstrainedDecoder(std::shared_ptr<const TokenIndex> index,

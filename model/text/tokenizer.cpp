@@ -83,7 +83,8 @@ ByteTrie specials_of(const Vocabulary& v, std::optional<TokenType> only = {}) {
     std::vector<std::pair<std::string_view, std::int32_t>> entries;
     for (std::size_t i = 0; i < v.texts.size(); ++i) {
         const bool wanted = only ? v.types[i] == *only : true;
-        if (wanted && has_literal_text(v.types[i])) entries.emplace_back(v.texts[i], static_cast<Token>(i));
+        if (wanted && has_literal_text(v.types[i]))
+            entries.emplace_back(v.texts[i], static_cast<Token>(i));
     }
     return ByteTrie(std::move(entries));
 }
@@ -132,7 +133,9 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
-Tokens Tokenizer::encode(std::string_view bytes) const { return encode_counted(bytes).tokens; }
+Tokens Tokenizer::encode(std::string_view bytes) const {
+    return encode_counted(bytes).tokens;
+}
 
 Encoding Tokenizer::encode_counted(std::string_view bytes) const {
     Encoding out;

@@ -195,7 +195,7 @@ TEST_SUITE("agent/agent") {
         CHECK(run.run().exit_status == ExitStatus::finished);
         CHECK(run.fakes.calls.size() == 1);
         CHECK(run.recorder.tool_calls.at(0).shown == "real");
-        CHECK(run.text().find("Close the thinking part with </think>") != std::string::npos);
+        CHECK(run.text().find("Close the thinking part first") != std::string::npos);
         CHECK(run.recorder.events.at(0).kind == "reply_refused");
         check_record(run);
     }

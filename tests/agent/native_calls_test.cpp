@@ -61,6 +61,25 @@ TEST_SUITE("agent/native_calls") {
         CHECK(run.count("]~!b[") == 1);
     }
 
+    TEST_CASE("native_calls: C07, C08, results stand in the order of the calls, each with its id") {
+        M3Run run({{block(echo("ONE") + echo("TWO"))}, {block(echo("THREE"))}, {"done"}});
+        run.run();
+        const auto& calls = run.recorder.tool_calls;
+        REQUIRE(calls.size() == 3);
+        std::vector<std::string> shown, ids;
+        for (const ToolCallRecord& call : calls) {
+            shown.push_back(call.shown);
+            ids.push_back(call.call.id);
+            CHECK(call.ended_ms >= call.began_ms);
+        }
+        CHECK(shown[0].starts_with("ONE"));
+        CHECK(shown[1].starts_with("TWO"));
+        CHECK(shown[2].starts_with("THREE"));
+        CHECK(ids == std::vector<std::string>{"s0c0", "s0c1", "s1c0"});
+        const std::string log = run.text();
+        CHECK(log.find("<response>ONE") < log.find("<response>TWO"));
+    }
+
     TEST_CASE("native_calls: C01, C02, a broken call is answered in words, its sibling runs") {
         M3Run run({{block(invoke("write", element("path", "p") + kNs + "<content>x") + echo("hi"))},
                    {block(invoke("echo", element("text", "again")))},
@@ -69,8 +88,8 @@ TEST_SUITE("agent/native_calls") {
         CHECK(run.fakes.files.empty());
         CHECK(run.fakes.calls == std::vector<std::string>{"echo", "echo"});
         const std::string log = run.text();
-        CHECK(log.find("<response>Not run: this call cannot be read: <content> is not closed by the "
-                       "namespace token and </content>, at byte ") != std::string::npos);
+        CHECK(log.find("<response>Not run: this call cannot be read: <content> is not closed by "
+                       "the namespace token and </content>, at byte ") != std::string::npos);
         CHECK(log.find("with the namespace token in front of every tag.</response>") !=
               std::string::npos);
         // What stands in a result is text: the ids of the tags are those of the replies alone.
@@ -121,7 +140,7 @@ TEST_SUITE("agent/native_calls") {
         }
     }
 
-    TEST_CASE("native_calls: thinking that a format cannot have is refused when the agent is made") {
+    TEST_CASE("native_calls: thinking that a format cannot have is refused with the agent") {
         ScriptedRun run({{"x"}});
         run.config.thinking.mode = ThinkingMode::enabled;
         CHECK_THROWS_WITH_AS(run.start(), "chat format 'chatml' has no thinking mode 'enabled'",
@@ -154,7 +173,7 @@ TEST_SUITE("agent/native_calls") {
         CHECK(run.recorder.steps[0].reply.tokens == reply);
     }
 
-    TEST_CASE("native_calls: bytes without a token are counted in an event, never lost in silence") {
+    TEST_CASE("native_calls: bytes without a token are counted in an event, not lost in silence") {
         model::Vocabulary v = skein::test::byte_vocabulary();
         v.types[0xF5] = model::TokenType::unused;
         v.types['~'] = model::TokenType::unused;

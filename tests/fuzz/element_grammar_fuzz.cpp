@@ -1,5 +1,6 @@
-// Any bytes and tags (byte 1) fed to the grammar of a tool's arguments as elements: what it takes as
-// a whole is one call for the parser, valid by the schema, and wherever it stands there is a way on.
+// Any bytes and tags (byte 1) fed to the grammar of a tool's arguments as elements: what it takes
+// as a whole is one call for the parser, valid by the schema, and wherever it stands there is a way
+// on.
 
 #include <cstdint>
 #include <cstdlib>

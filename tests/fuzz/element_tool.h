@@ -24,17 +24,16 @@ inline agent::MarkedText marked(const std::uint8_t* data, std::size_t size) {
 }
 
 inline const tools::ToolSpec& element_tool() {
-    static const tools::ToolSpec spec{
-        "write", "",
-        boost::json::parse(R"({"type": "object", "properties": {
+    static const tools::ToolSpec spec{"write", "",
+                                      boost::json::parse(R"({"type": "object", "properties": {
             "path": {"type": "string", "maxLength": 9}, "n": {"type": "integer", "minimum": -7},
             "mode": {"enum": ["a", "", 1, null, [1]]},
             "tags": {"type": "array", "maxItems": 3, "items": {"type": "string"}},
             "who": {"type": "object", "properties": {"name": {"type": "string"}, "age":
                     {"type": "number", "minimum": 0.5}}, "required": ["name"]},
             "any": {}}, "required": ["path"]})")
-            .get_object(),
-        tools::Effect::write};
+                                          .get_object(),
+                                      tools::Effect::write};
     return spec;
 }
 

@@ -8,6 +8,7 @@
 
 #include <boost/json/parse.hpp>
 #include <cerrno>
+#include <cmath>
 #include <random>
 
 #include "agent/store/reader.h"
@@ -56,7 +57,10 @@ void check_stored_tokens(const std::filesystem::path& run) {
             const auto& reply = step.record.reply;
             CHECK(reply.logprobs.size() == reply.tokens.size());
             CHECK(skein::model::to_valid_utf8(tokenizer.decode(reply.tokens)) == step.record.text);
-            for (const float logprob : reply.logprobs) CHECK(logprob <= 0);
+            for (std::size_t i = 0; i < reply.logprobs.size(); ++i) {
+                const bool forced = reply.origins[i] == skein::agent::Origin::forced;
+                CHECK((forced ? std::isnan(reply.logprobs[i]) : reply.logprobs[i] <= 0));
+            }
         }
     }
     CHECK(steps == 2);  // a quarter of four evaluations, two tasks

@@ -19,7 +19,7 @@ TEST_SUITE("agent/chat/chat_format") {
         }
     }
 
-    TEST_CASE("chat_format: templates are recognised by their markers and never executed") {
+    TEST_CASE("chat_format: C10, C11, templates are recognised by markers and never executed") {
         const std::string base = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
                                  "<|im_end|>{% endfor %}";
         CHECK(recognise_chat_template("]~b]ai\n<mm:think> ]<]minimax[>[ <tool_call>") ==

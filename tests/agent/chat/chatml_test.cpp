@@ -9,6 +9,7 @@
 
 #include "model/error.h"
 #include "model/load/model_file.h"
+#include "model/sampling/token_mask.h"
 #include "tests/support/byte_vocabulary.h"
 #include "tests/support/model_path.h"
 
@@ -218,6 +219,39 @@ TEST_SUITE("agent/chat/chatml") {
         CHECK(format->parse(by_id).calls.size() == 1);
         CHECK(format->parse(with_tags().encode(text)).calls.size() == 1);
         CHECK(format->parse(by_id).text.empty());
+    }
+
+    TEST_CASE("chatml: modes of thinking are those the family knows, and its tags are tokens") {
+        const auto qwen3 = make_chat_format("qwen3", with_tags());
+        CHECK(with_tags().decode(flat(qwen3->open_reply(ThinkingMode::disabled))) ==
+              "<|im_start|>assistant\n<think>\n\n</think>\n\n");
+        CHECK(flat(qwen3->open_reply(ThinkingMode::enabled)) == flat(qwen3->open_reply()));
+        REQUIRE(qwen3->thinking_tags());
+        CHECK(with_tags().token_bytes(qwen3->thinking_tags()->close) == "</think>");
+        CHECK_FALSE(make_chat_format("qwen3", plain())->thinking_tags());
+        CHECK_FALSE(make_chat_format("qwen2", with_tags())->thinking_tags());
+        CHECK_FALSE(make_chat_format("qwen2", plain())->supports(ThinkingMode::enabled));
+        const auto always = make_chat_format("qwen3-thinking", with_tags());
+        CHECK_FALSE(always->supports(ThinkingMode::disabled));
+        CHECK(always->supports(ThinkingMode::enabled));
+        CHECK(always->opens_thinking(ThinkingMode::adaptive));
+    }
+
+    TEST_CASE("chatml: a forced call uses the tags' tokens where the vocabulary has them") {
+        const tools::ToolSpec echo = spec("echo", "");
+        const tools::ToolSpec* specs[] = {&echo};
+        const std::string text =
+            "</think>\n\n<tool_call>\n{\"name\": \"echo\", \"arguments\": {}}\n</tool_call>";
+        for (const model::Tokenizer* tokenizer : {&plain(), &with_tags()}) {
+            const auto format = make_chat_format("qwen3-thinking", *tokenizer);
+            const auto index = std::make_shared<const model::TokenIndex>(*tokenizer);
+            model::ConstrainedDecoder decoder(index, format->call_grammar(specs));
+            for (const Token token : tokenizer->encode_with_specials(text)) {
+                CHECK(decoder.allows(token));
+                decoder.advance(token);
+            }
+            CHECK(decoder.done());
+        }
     }
 
     TEST_CASE("chatml: a call rendered as history parses back to the same call") {

@@ -6,17 +6,21 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/json.hpp>
 #include <cmath>
 #include <thread>
 
+#include "agent/chat/chat_format.h"
 #include "model/error.h"
 #include "tests/agent/agent_fixture.h"
 #include "tests/support/model_path.h"
+#include "tools/schema.h"
 
 using namespace skein::agent;
 using skein::test::run_now;
 namespace asio = boost::asio;
 namespace model = skein::model;
+namespace tools = skein::tools;
 
 namespace {
 
@@ -25,6 +29,12 @@ std::shared_ptr<const model::Engine> tiny() {
     static const auto engine = model::Engine::load(
         std::string(SKEIN_TEST_DATA) + "/fixtures/llama-tiny/model-f32.gguf", {.threads = 1});
     return engine;
+}
+
+model::EngineOptions tiny_options() {
+    model::EngineOptions options;
+    options.threads = 1;
+    return options;
 }
 
 CompletionRequest request_for(const Tokens& prompt, int max_tokens, float temperature = 0,
@@ -80,7 +90,7 @@ TEST_SUITE("agent/llm/local_model") {
         CHECK(second.evaluated_tokens == 3);
     }
 
-    TEST_CASE("local_model: equal seeds draw equal tokens, whatever was asked in between") {
+    TEST_CASE("local_model: J03, equal seeds draw equal tokens, whatever was asked in between") {
         LocalModel local(tiny());
         const Completion one = ask(local, kPrompt, 24, 12.0F, 1);
         const Completion other = ask(local, kPrompt, 24, 12.0F, 2);
@@ -158,7 +168,7 @@ TEST_SUITE("agent/llm/local_model") {
               static_cast<std::int64_t>(kPrompt.size() + last_sampled));
     }
 
-    TEST_CASE("local_model: thinking that has used up its tokens is closed, and the reply goes on") {
+    TEST_CASE("local_model: thinking that used up its tokens is closed, and the reply goes on") {
         LocalModel local(tiny());
         const Completion free = ask(local, kPrompt, 12);
         const auto limited = [&](bool opened, Token open, int max_tokens, int reply_tokens) {
@@ -183,6 +193,43 @@ TEST_SUITE("agent/llm/local_model") {
         const Completion later = limited(false, free.tokens[1], 2, 12);
         CHECK(later.tokens[static_cast<std::size_t>(second) + 3] == 7);
         CHECK(limited(false, 8, 0, 12).tokens == free.tokens);
+    }
+
+    TEST_CASE("local_model: an M3 of random weights thinks within its budget, then calls a tool") {
+        const auto engine = model::Engine::load(
+            std::string(SKEIN_TEST_DATA) + "/fixtures/m3-tiny/model-f32.gguf", tiny_options());
+        LocalModel local(engine);
+        REQUIRE(local.chat_format() == "minimax-m3");
+        const auto format = make_chat_format(local.chat_format(), local.tokenizer());
+        const tools::ToolSpec spec{
+            "count", "",
+            boost::json::parse(R"({"type": "object", "required": ["n"], "properties": {
+                "n": {"type": "integer", "minimum": 0, "maximum": 99},
+                "why": {"type": "string", "maxLength": 8}}})").get_object(),
+            tools::Effect::pure};
+        const tools::ToolSpec* const specs[] = {&spec};
+        Tokens prompt;
+        for (const Segment& segment : format->open_reply(ThinkingMode::enabled)) {
+            prompt.insert(prompt.end(), segment.tokens.begin(), segment.tokens.end());
+        }
+        for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+            CAPTURE(seed);
+            CompletionRequest request = request_for(prompt, 400, 1.0F, seed);
+            request.stop_tokens = format->stop_tokens();
+            request.grammar = format->call_grammar(specs, ThinkingMode::enabled);
+            request.thinking = {*format->thinking_tags(), true, 16};
+            const Completion reply = run_now(local.complete(std::move(request)));
+            REQUIRE(reply.error == "");
+            REQUIRE(reply.finish == FinishReason::grammar_complete);
+            const auto close =
+                std::ranges::find(reply.tokens, format->thinking_tags()->close);
+            // A character that is not whole yet is finished first.
+            CHECK(close - reply.tokens.begin() <= 16 + 3);
+            const ParsedReply parsed = format->parse(reply.tokens, {specs, ThinkingMode::enabled});
+            REQUIRE(parsed.calls.size() == 1);
+            CHECK_FALSE(tools::validate(boost::json::parse(parsed.calls[0].arguments),
+                                        spec.parameters));
+        }
     }
 
     TEST_CASE("local_model: the window ends a reply; what cannot be evaluated is an error value") {

@@ -50,18 +50,16 @@ std::shared_ptr<const Grammar> call() {
 TEST_SUITE_BEGIN("model/sampling/grammar");
 
 TEST_CASE("grammar: elements come in any order, each once, and required ones must come") {
-    for (const char* text :
-         {"<text>x</text></call>", "<text></text></call>",
-          "<in><a>1</a></in><text>ab</text></call>",
-          "<text>ab</text><in><b>7</b><a></a></in></call>"}) {
+    for (const char* text : {"<text>x</text></call>", "<text></text></call>",
+                             "<in><a>1</a></in><text>ab</text></call>",
+                             "<text>ab</text><in><b>7</b><a></a></in></call>"}) {
         CAPTURE(text);
         CHECK(matches(call(), text));
     }
     for (const char* text :
-         {"</call>", "<text>x</text>", "<text>x</text><text>y</text></call>",
-          "<text>x</in></call>", "<text>x</text><in></in></call>", "<other>x</other></call>",
-          "<text>sixsix</text></call>", "<text>x</text> </call>",
-          "<text>x</text><in><a>1</a><b>x</b></in></call>"}) {
+         {"</call>", "<text>x</text>", "<text>x</text><text>y</text></call>", "<text>x</in></call>",
+          "<text>x</text><in></in></call>", "<other>x</other></call>", "<text>sixsix</text></call>",
+          "<text>x</text> </call>", "<text>x</text><in><a>1</a><b>x</b></in></call>"}) {
         CAPTURE(text);
         CHECK_FALSE(matches(call(), text));
     }
@@ -90,8 +88,8 @@ TEST_CASE("grammar: a control token is no text, and text is no control token") {
 
 TEST_CASE("grammar: raw text is whole UTF-8 of a limited number of characters") {
     Builder b;
-    const auto grammar = b.finish(b.sequence(
-        {b.raw_text({.min_chars = 2, .max_chars = 3}), b.token(kTag)}));
+    const auto grammar =
+        b.finish(b.sequence({b.raw_text({.min_chars = 2, .max_chars = 3}), b.token(kTag)}));
     const auto ends_after = [&](std::string_view text) {
         GrammarState state(grammar);
         return state.advance(text) && state.accepts_token(kTag);

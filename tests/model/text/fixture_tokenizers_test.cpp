@@ -43,9 +43,16 @@ std::string sample(const std::string& kind, std::size_t n) {
     std::string text;
     const std::string_view base64 =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const std::vector<std::string> scripts = {"Abc",          "\xD0\x96\xD0\xB6",
-                                              "\xE4\xB8\xAD", "\xE0\xA4\xB9\xE0\xA4\xBF",
-                                              "\xF0\x9F\x98\x80", "9", " ", "e\xCC\x81", "'S", "/\n"};
+    const std::vector<std::string> scripts = {"Abc",
+                                              "\xD0\x96\xD0\xB6",
+                                              "\xE4\xB8\xAD",
+                                              "\xE0\xA4\xB9\xE0\xA4\xBF",
+                                              "\xF0\x9F\x98\x80",
+                                              "9",
+                                              " ",
+                                              "e\xCC\x81",
+                                              "'S",
+                                              "/\n"};
     while (text.size() < n) {
         if (kind == "base64") {
             text += base64[random() % base64.size()];
@@ -70,8 +77,8 @@ TEST_CASE("tokenizer: B05, twice the bytes cost twice the steps, whatever the by
     for (const Named& named : tokenizers()) {
         CAPTURE(named.name);
         for (const std::string kind :
-             {"a", "A", "_", " ", "\n", "\t ", "0", "\xE4\xB8\xAD", "\xCC\x81", "\xFF", "'s", "base64",
-              "mixed scripts", "random bytes", "upper and other"}) {
+             {"a", "A", "_", " ", "\n", "\t ", "0", "\xE4\xB8\xAD", "\xCC\x81", "\xFF", "'s",
+              "base64", "mixed scripts", "random bytes", "upper and other"}) {
             CAPTURE(kind);
             constexpr std::size_t kSmall = 32 << 10;
             const std::uint64_t small = named.tokenizer.encode_counted(sample(kind, kSmall)).steps;
