@@ -24,17 +24,17 @@ namespace tools = skein::tools;
 
 namespace {
 
-/// A random llama of 200 KB weights; its vocabulary has bytes and no ChatML.
-std::shared_ptr<const model::Engine> tiny() {
-    static const auto engine = model::Engine::load(
-        std::string(SKEIN_TEST_DATA) + "/fixtures/llama-tiny/model-f32.gguf", {.threads = 1});
-    return engine;
-}
-
 model::EngineOptions tiny_options() {
     model::EngineOptions options;
     options.threads = 1;
     return options;
+}
+
+/// A random llama of 200 KB weights; its vocabulary has bytes and no ChatML.
+std::shared_ptr<const model::Engine> tiny() {
+    static const auto engine = model::Engine::load(
+        std::string(SKEIN_TEST_DATA) + "/fixtures/llama-tiny/model-f32.gguf", tiny_options());
+    return engine;
 }
 
 CompletionRequest request_for(const Tokens& prompt, int max_tokens, float temperature = 0,
