@@ -13,7 +13,7 @@ namespace skein::harnesses {
 namespace {
 
 struct RunFlags {
-    std::string what, model;
+    std::string what, model, thinking;
     std::filesystem::path run_dir, workspace;
     std::vector<std::string> tasks;
     int evaluations = 0, threads = 0;
@@ -43,6 +43,7 @@ void apply(const RunFlags& flags, HarnessConfig& config) {
         if (!flags.model.empty()) model.path = std::filesystem::absolute(flags.model);
         if (flags.threads > 0) model.threads = flags.threads;
         if (flags.seed) model.seed = *flags.seed;
+        if (!flags.thinking.empty()) model.thinking = flags.thinking;
     }
     if (!flags.run_dir.empty()) config.run_dir = std::filesystem::absolute(flags.run_dir);
     if (!flags.workspace.empty()) config.workspace = std::filesystem::absolute(flags.workspace);
@@ -93,6 +94,8 @@ void add_run_command(CLI::App& root, CliContext& context) {
     app->add_option("--tasks", flags->tasks, "Kernel tasks, comma separated")->delimiter(',');
     app->add_option("--evaluations", flags->evaluations, "Evaluations a task and arm");
     app->add_option("--seed", flags->seed, "Seed of search and sampling");
+    app->add_option("--thinking", flags->thinking, "Whether the model reasons before it answers")
+        ->check(CLI::IsMember({"adaptive", "enabled", "disabled"}));
     app->add_option("--time", flags->time_seconds, "Time for the whole run, in seconds")
         ->transform(CLI::AsNumberWithUnit(
             std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));
