@@ -5,6 +5,7 @@
 #include "agent/store/schema.h"
 #include "tests/agent/agent_fixture.h"
 #include "tests/agent/store/store_fixture.h"
+#include "tests/support/m3_tokenizer.h"
 
 using namespace skein::agent;
 using namespace skein::agent::store;
@@ -54,6 +55,36 @@ TEST_SUITE("agent/store/replay") {
         CHECK(report.steps == 4);
         CHECK(report.tokens > 50);
         CHECK(fakes.calls.size() == calls_before);
+    }
+
+    TEST_CASE("replay: a run with thinking and element calls plays back in its own format") {
+        const TemporaryDirectory directory;
+        const auto tokenizer = std::make_shared<const skein::model::Tokenizer>(m3_vocabulary());
+        const std::string tag = "]<]minimax[>[";
+        FakeTools fakes;
+        {
+            auto writer = Writer::create(directory.path(), run_record());
+            ScriptedModel model(
+                tokenizer,
+                {{.text = "hm</mm:think>" + tag + "<tool_call>" + tag + "<invoke name=\"echo\">" +
+                          tag + "<text>one" + tag + "</text>" + tag + "</invoke>" + tag +
+                          "</tool_call>"},
+                 {.text = "ok</mm:think>Done."}},
+                {.chat_format = "minimax-m3"});
+            AgentConfig config;
+            config.thinking = {ThinkingMode::enabled, 99};
+            Agent agent(config, model, fakes.registry, *writer);
+            const RunResult result = run_now(agent.run("Go."));
+            CHECK(result.final_message == "Done.");
+            writer->finish_run(to_string(result.exit_status), "{}");
+        }
+        CHECK(fakes.calls.size() == 1);
+        const Reader reader(directory.path());
+        const PlaybackReport report =
+            run_now(playback(reader, reader.trajectories().at(0), *tokenizer));
+        CAPTURE(report.first_divergence);
+        CHECK(report.status == PlaybackReport::Status::identical);
+        CHECK(report.steps == 2);
     }
 
     TEST_CASE("replay: a changed token, result or tool list is found at its step") {
