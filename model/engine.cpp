@@ -41,6 +41,13 @@ int checked_chunk(int tokens) {
     return tokens;
 }
 
+KvType checked_kv(KvType type) {
+    if (type == KvType::int13)
+        throw Error(
+            "engine option kv: int13 is for index keys; expected f32, f16, bf16, int16 or int8");
+    return type;
+}
+
 std::size_t kv_limit(std::size_t asked) {
     if (asked != 0) return asked;
     const auto pages = static_cast<std::size_t>(std::max(1L, sysconf(_SC_PHYS_PAGES)));
@@ -114,7 +121,7 @@ Runtime::Runtime(ModelConfig config, const Weights& weights, const EngineOptions
       pool_(checked_threads(options.threads)),
       weights_(pack_weights(config_, weights, pool_)),
       transformer_(config_, weights_, kernels_, pool_),
-      layout_(std::make_shared<KvLayout>(config_, options.kv, options.index_kv)),
+      layout_(std::make_shared<KvLayout>(config_, checked_kv(options.kv), options.index_kv)),
       blocks_(BlockPool::make(
           layout_->block_bytes(),
           {kv_limit(options.kv_bytes_max), options.kv_spill_folder, options.kv_spill_bytes_max})),
@@ -131,7 +138,7 @@ std::string Runtime::numerics_version() const {
     if (layout_->type() != KvType::int16)
         version += std::string("-kv-") + kv_type_name(layout_->type());
     const bool sparse = layout_->index_dim() > 0;
-    if (sparse && layout_->index_type() != KvType::int16)
+    if (sparse && layout_->index_type() != KvType::int13)
         version += std::string("-index-") + kv_type_name(layout_->index_type());
     if (attention_ != AttentionMode::model)
         version += std::string("-attention-") + attention_mode_name(attention_);

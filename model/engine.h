@@ -29,7 +29,7 @@ struct EngineOptions {
     Isa isa = Isa::automatic;
     int prefill_chunk = 512;  ///< tokens evaluated together; does not change any bit
     KvType kv = KvType::int16;
-    KvType index_kv = KvType::int16;  ///< index keys of sparse layers
+    KvType index_kv = KvType::int13;  ///< index keys of sparse layers
     AttentionMode attention = AttentionMode::model;
     std::size_t kv_bytes_max = 0;  ///< for all sessions together; 0: three quarters of the memory
     /// Where KV blocks go beyond kv_bytes_max, in a mapped file without a name; empty: an error.

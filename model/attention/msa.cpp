@@ -79,6 +79,21 @@ void select_token(const Msa& m, int token, const float* scores, std::ptrdiff_t s
                       *m.index.msa, evicted, m.selected(token, head));
 }
 
+/// The codes of index queries, when index keys are codes too. Shapes: queries [n_rows, dim].
+void encode_queries(const Msa& m, const float* queries, int n_rows,
+                    std::vector<std::int16_t>& codes) {
+    const KvLayout& layout = m.call.table->layout();
+    if (layout.index_type() != KvType::int13) return;
+    const int dim = layout.index_dim();
+    codes.resize(static_cast<std::size_t>(n_rows * dim));
+    for (int row = 0; row < n_rows; ++row) {
+        const auto at = static_cast<std::ptrdiff_t>(row) * dim;
+        float scale = 0;  // positive: the order of scores does not depend on it
+        m.kernels.encode(KvType::int13, queries + at, dim,
+                         reinterpret_cast<std::byte*>(codes.data() + at), scale);
+    }
+}
+
 /// One token: the pages are shared out among the threads.
 void select_one(const Msa& m, ThreadPool& pool, AttentionScratch& scratch,
                 std::span<const std::uint8_t> evicted) {
@@ -86,6 +101,8 @@ void select_one(const Msa& m, ThreadPool& pool, AttentionScratch& scratch,
     const auto stride = static_cast<std::ptrdiff_t>(pages) * m.blocks_a_page;
     scratch.block_scores.resize(static_cast<std::size_t>(stride * m.kv_heads));
     if (!m.takes_all(0)) {
+        std::vector<std::int16_t> codes;
+        encode_queries(m, m.index.queries, m.kv_heads, codes);
         pool.parallel_for(pages, pool.grain_for(pages, 4), [&](int begin, int end) {
             std::array<int, kMostSelectedBlocks> visible{};
             for (int page = begin; page < end; ++page) {
@@ -93,6 +110,7 @@ void select_one(const Msa& m, ThreadPool& pool, AttentionScratch& scratch,
                 visible.fill(std::min(kBlockTokens, m.call.start + 1 - page * kBlockTokens));
                 block.n_rows = m.kv_heads;
                 block.queries = m.index.queries;
+                block.query_codes = codes.data();
                 block.visible = visible.data();
                 block.best = scratch.block_scores.data() + page * m.blocks_a_page;
                 block.stride = stride;
@@ -106,6 +124,7 @@ void select_one(const Msa& m, ThreadPool& pool, AttentionScratch& scratch,
 /// Memory of a thread for a tile of index queries.
 struct IndexTile {
     std::vector<float> queries, scores, keys;
+    std::vector<std::int16_t> codes;
     std::vector<int> visible;
 };
 
@@ -122,10 +141,13 @@ void score_page(const Msa& m, int page, int first_token, int n_tokens, std::ptrd
     const int row = first * m.kv_heads;
     block.n_rows = n_tokens * m.kv_heads - row;
     block.queries = tile.queries.data() + static_cast<std::ptrdiff_t>(row) * block.dim;
+    if (!tile.codes.empty())
+        block.query_codes = tile.codes.data() + static_cast<std::ptrdiff_t>(row) * block.dim;
     block.visible = tile.visible.data() + row;
     block.best = tile.scores.data() + row * stride + page * m.blocks_a_page;
     block.stride = stride;
-    if (block.type != KvType::f32 && block.n_rows > kRowsToWiden) {
+    const bool floats = block.type != KvType::f32 && block.type != KvType::int13;
+    if (floats && block.n_rows > kRowsToWiden) {
         m.kernels.widen(block.type, block.keys, block.dim * kBlockTokens, tile.keys.data());
         block.type = KvType::f32;
         block.keys = reinterpret_cast<const std::byte*>(tile.keys.data());
@@ -149,6 +171,7 @@ void select_tile(const Msa& m, int first_token, int n_tokens, IndexTile& tile,
         for (int t = 0; t < n_tokens; ++t)
             std::copy_n(m.index.queries + (first_token + t) * m.index.stride, m.kv_heads * dim,
                         tile.queries.data() + static_cast<std::ptrdiff_t>(t) * m.kv_heads * dim);
+        encode_queries(m, tile.queries.data(), n_tokens * m.kv_heads, tile.codes);
         for (int page = 0; page < pages; ++page)
             score_page(m, page, first_token, n_tokens, stride, tile);
     }

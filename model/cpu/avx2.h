@@ -79,6 +79,7 @@ void with_type(KvType type, const Body& body) {
         case KvType::bf16:
             return body(std::integral_constant<KvType, KvType::bf16>{});
         case KvType::int16:
+        case KvType::int13:
             return body(std::integral_constant<KvType, KvType::int16>{});
         case KvType::int8:
             return body(std::integral_constant<KvType, KvType::int8>{});

@@ -53,8 +53,9 @@ struct AttentionBlock {
 };
 
 /// Index keys of 128 tokens and the index queries that score them, see CpuKernels::score_blocks.
-/// Shapes: keys [dim, 128], key_scales [128] or null, queries [n_rows, dim], visible [n_rows] in
-/// 1..128, best [n_rows, 128 / block_tokens] with rows `stride` apart.
+/// Shapes: keys [dim, 128] (int13: [dim / 2, 128, 2], a pair of channels is one word), key_scales
+/// [128] or null, queries [n_rows, dim] (int13: query_codes), visible [n_rows] in 1..128,
+/// best [n_rows, 128 / block_tokens] with rows `stride` apart.
 struct IndexBlock {
     KvType type = KvType::f32;
     const std::byte* keys = nullptr;
@@ -62,6 +63,7 @@ struct IndexBlock {
     int dim = 0;  ///< a multiple of 8
     int n_rows = 0;
     const float* queries = nullptr;
+    const std::int16_t* query_codes = nullptr;
     const int* visible = nullptr;  ///< how many of the tokens each row may see
     int block_tokens = 0;          ///< 8, 16, 32, 64 or 128
     float* best = nullptr;
@@ -119,13 +121,16 @@ struct CpuKernels {
     void (*finish)(const float* weighted, float total, int head_dim, float* out);
 
     /// Largest score of each run of `block_tokens` tokens for each row: an fma chain over the
-    /// channels in order, times the key's scale. Tokens a row may not see and NaN scores do not
-    /// count; a run without any gets minus infinity. Source: block scores of MSA, arXiv 2606.13392.
+    /// channels in order, or for int13 the exact sum of code products; times the key's scale (that
+    /// of a query is positive and would not change the order). Tokens a row may not see and NaN
+    /// scores do not count; a run without any gets minus infinity. Source: block scores of MSA,
+    /// arXiv 2606.13392.
     void (*score_blocks)(const IndexBlock& block);
 
     /// One key or value in the form of a type. Codes: value = scale * code, rounding and zero as in
-    /// quantize_row (int8: 127 in place of 32767). `scale` is only written for types that have it.
-    /// Requires: n a multiple of 8. Shapes: out [n] elements of the type.
+    /// quantize_row (int8: 127, int13: exact_dot_limit(n) in place of 32767). `scale` is only
+    /// written for types that have it. Requires: n a multiple of 8. Shapes: out [n] elements of the
+    /// type.
     void (*encode)(KvType type, const float* x, int n, std::byte* out, float& scale);
     /// The stored elements as floats, exactly, without scales. Requires: n a multiple of 8.
     void (*widen)(KvType type, const std::byte* elements, int n, float* out);

@@ -159,6 +159,7 @@ float element(KvType type, const std::byte* data, int index) {
         case KvType::bf16:
             return bf16_to_f32(stored<std::uint16_t>(data, index));
         case KvType::int16:
+        case KvType::int13:
             return static_cast<float>(stored<std::int16_t>(data, index));
         case KvType::int8:
             return static_cast<float>(stored<std::int8_t>(data, index));
@@ -217,15 +218,30 @@ void finish(const float* weighted, float total, int head_dim, float* out) {
     for (int d = 0; d < head_dim; ++d) out[d] = weighted[d] / total;
 }
 
-void score_row(const IndexBlock& block, int row) {
+float score_codes(const IndexBlock& block, int row, int token) {
+    const std::int16_t* q = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
+    std::int32_t sum = 0;
+    for (int d = 0; d < block.dim; ++d) {
+        const int at = (d / 2 * kBlockTokens + token) * 2 + d % 2;
+        sum += q[d] * stored<std::int16_t>(block.keys, at);
+    }
+    return static_cast<float>(sum) * block.key_scales[token];
+}
+
+float score_floats(const IndexBlock& block, int row, int token) {
     const float* q = block.queries + static_cast<std::ptrdiff_t>(row) * block.dim;
+    float score = 0.0F;
+    for (int d = 0; d < block.dim; ++d)
+        score = fma_f32(q[d], element(block.type, block.keys, d * kBlockTokens + token), score);
+    return block.key_scales == nullptr ? score : score * block.key_scales[token];
+}
+
+void score_row(const IndexBlock& block, int row) {
     float* best = block.best + row * block.stride;
     std::fill_n(best, kBlockTokens / block.block_tokens, -std::numeric_limits<float>::infinity());
     for (int j = 0; j < block.visible[row]; ++j) {
-        float score = 0.0F;
-        for (int d = 0; d < block.dim; ++d)
-            score = fma_f32(q[d], element(block.type, block.keys, d * kBlockTokens + j), score);
-        if (block.key_scales != nullptr) score *= block.key_scales[j];
+        const float score =
+            block.type == KvType::int13 ? score_codes(block, row, j) : score_floats(block, row, j);
         float& largest = best[j / block.block_tokens];
         largest = max_f32(score, largest);
     }
@@ -241,11 +257,12 @@ void store(T value, std::byte* out, int index) {
 }
 
 void encode(KvType type, const float* x, int n, std::byte* out, float& scale) {
-    constexpr float kLargestByte = 127.0F;
-    const bool wide = type == KvType::int16;
+    const int limit = type == KvType::int16   ? 32767
+                      : type == KvType::int13 ? exact_dot_limit(n)
+                                              : 127;
     Amplitude range;
     if (has_scales(type)) {
-        range = amplitude_of(x, n, wide ? kLargestCode : kLargestByte);
+        range = amplitude_of(x, n, static_cast<float>(limit));
         scale = range.scale;
     }
     for (int i = 0; i < n; ++i) switch (type) {
@@ -262,8 +279,13 @@ void encode(KvType type, const float* x, int n, std::byte* out, float& scale) {
                 store(round_to_code(x[i] * range.inverse), out, i);
                 break;
             case KvType::int8: {
-                const std::int16_t code = round_to_code(x[i] * range.inverse);
-                store(static_cast<std::int8_t>(std::clamp<int>(code, -128, 127)), out, i);
+                const int code = round_to_code(x[i] * range.inverse);
+                store(static_cast<std::int8_t>(std::clamp(code, -limit, limit)), out, i);
+                break;
+            }
+            case KvType::int13: {
+                const int code = round_to_code(x[i] * range.inverse);
+                store(static_cast<std::int16_t>(std::clamp(code, -limit, limit)), out, i);
                 break;
             }
         }

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "model/cpu/math.h"
@@ -74,9 +75,75 @@ void score_rows(const IndexBlock& block, int row) {
     }
 }
 
+/// Folds V vectors of scores of one row; `vector` is the first of them.
+inline void fold_scores(const IndexBlock& block, __m256 score, int vector, int visible,
+                        __m256& best) {
+    const int first = vector * kLanes;
+    score = _mm256_mul_ps(score, _mm256_loadu_ps(block.key_scales + first));
+    if (visible < first + kLanes) {
+        const __m256 hidden = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+        score = _mm256_blendv_ps(hidden, score, lanes_below(visible - first));
+    }
+    best = _mm256_max_ps(score, best);
+}
+
+/// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens.
+template <int R, int V>
+void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int* visible,
+                int vector, __m256* best) {
+    __m256i acc[R][V];
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_si256();
+    const auto* keys = reinterpret_cast<const __m256i*>(block.keys) + vector;
+    constexpr int kVectorsARow = kBlockTokens / kLanes;
+    for (int pair = 0; pair < block.dim / 2; ++pair, keys += kVectorsARow) {
+        __m256i k[V];
+        for (int v = 0; v < V; ++v) k[v] = _mm256_loadu_si256(keys + v);
+        for (int r = 0; r < R; ++r) {
+            std::int32_t two = 0;
+            std::memcpy(&two, queries + static_cast<std::ptrdiff_t>(r) * block.dim + 2 * pair, 4);
+            const __m256i q = _mm256_set1_epi32(two);
+            for (int v = 0; v < V; ++v)
+                acc[r][v] = _mm256_add_epi32(acc[r][v], _mm256_madd_epi16(k[v], q));
+        }
+    }
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v)
+            fold_scores(block, _mm256_cvtepi32_ps(acc[r][v]), vector + v, visible[r], best[r]);
+}
+
+template <int R>
+void score_code_rows(const IndexBlock& block, int row) {
+    constexpr int kWide = R >= 6 ? 2 : 4;  // 16 registers hold the sums, keys and a query
+    const std::int16_t* queries = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
+    const int* visible = block.visible + row;
+    const int most = *std::max_element(visible, visible + R);
+    const int run = block.block_tokens / kLanes;
+    for (int first = 0, out = 0; first < kBlockTokens / kLanes; first += run, ++out) {
+        __m256 best[R];
+        for (int r = 0; r < R; ++r)
+            best[r] = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+        const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
+        int v = first;
+        for (; v + kWide <= last; v += kWide)
+            fold_codes<R, kWide>(block, queries, visible, v, best);
+        for (; v < last; ++v) fold_codes<R, 1>(block, queries, visible, v, best);
+        for (int r = 0; r < R; ++r)
+            block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
+    }
+}
+
+void score_codes(const IndexBlock& block) {
+    int row = 0;
+    for (; row + 6 <= block.n_rows; row += 6) score_code_rows<6>(block, row);
+    for (; row + 2 <= block.n_rows; row += 2) score_code_rows<2>(block, row);
+    if (row < block.n_rows) score_code_rows<1>(block, row);
+}
+
 }  // namespace
 
 void score_blocks(const IndexBlock& block) {
+    if (block.type == KvType::int13) return score_codes(block);
     with_type(block.type, [&](auto type) {
         int row = 0;
         for (; row + 3 <= block.n_rows; row += 3) score_rows<type.value, 3>(block, row);

@@ -18,9 +18,14 @@ std::size_t stored_bytes(KvType type, int channels) {
     return matrix_bytes(type, channels) + (has_scales(type) ? kScaleBytes : 0);
 }
 
+/// Elements that stand together in a transposed matrix: int13 keeps pairs of channels.
+std::size_t channels_together(KvType type) {
+    return type == KvType::int13 ? 2 : 1;
+}
+
 template <typename Element>
-void scatter(const std::byte* row, int channels, std::byte* column) {
-    for (std::size_t d = 0; d < static_cast<std::size_t>(channels); ++d)
+void scatter(const std::byte* row, std::size_t count, std::byte* column) {
+    for (std::size_t d = 0; d < count; ++d)
         std::memcpy(column + d * kBlockTokens * sizeof(Element), row + d * sizeof(Element),
                     sizeof(Element));
 }
@@ -32,16 +37,18 @@ void store_column(const CpuKernels& kernels, KvType type, int channels, std::byt
     float scale = 0;
     kernels.encode(type, x, channels, row.data(), scale);
     const auto column = static_cast<std::size_t>(token);
-    std::byte* to = matrix + column * element_bytes(type);
-    switch (element_bytes(type)) {
+    const std::size_t unit = element_bytes(type) * channels_together(type);
+    const std::size_t units = static_cast<std::size_t>(channels) / channels_together(type);
+    std::byte* to = matrix + column * unit;
+    switch (unit) {
         case 1:
-            scatter<std::uint8_t>(row.data(), channels, to);
+            scatter<std::uint8_t>(row.data(), units, to);
             break;
         case 2:
-            scatter<std::uint16_t>(row.data(), channels, to);
+            scatter<std::uint16_t>(row.data(), units, to);
             break;
         default:
-            scatter<std::uint32_t>(row.data(), channels, to);
+            scatter<std::uint32_t>(row.data(), units, to);
     }
     if (has_scales(type))
         std::memcpy(matrix + matrix_bytes(type, channels) + column * sizeof scale, &scale,
@@ -50,10 +57,11 @@ void store_column(const CpuKernels& kernels, KvType type, int channels, std::byt
 
 /// The first tokens of a transposed matrix and of its scales.
 void copy_columns(KvType type, int channels, const std::byte* from, std::byte* to, int tokens) {
-    const std::size_t row = kBlockTokens * element_bytes(type);
-    const std::size_t used = static_cast<std::size_t>(tokens) * element_bytes(type);
-    for (std::size_t d = 0; d < static_cast<std::size_t>(channels); ++d)
-        std::memcpy(to + d * row, from + d * row, used);
+    const std::size_t unit = element_bytes(type) * channels_together(type);
+    const std::size_t units = static_cast<std::size_t>(channels) / channels_together(type);
+    const std::size_t row = kBlockTokens * unit;
+    const std::size_t used = static_cast<std::size_t>(tokens) * unit;
+    for (std::size_t d = 0; d < units; ++d) std::memcpy(to + d * row, from + d * row, used);
     if (!has_scales(type)) return;
     const std::size_t scales = matrix_bytes(type, channels);
     std::memcpy(to + scales, from + scales, static_cast<std::size_t>(tokens) * sizeof(float));

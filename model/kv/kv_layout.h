@@ -4,7 +4,8 @@
 //   block  = layer[n_layers]        layer = head[n_kv_heads of that layer] index?
 //   head   = keys values            keys  = element[head_dim][128] scale[128]?
 //                                   values = element[128][head_dim] scale[128]?
-//   index  = element[index_dim][128] scale[128]?     of layers with an index branch
+//   index  = element[index_dim][128] scale[128]?     of layers with an index branch;
+//            int13: element[index_dim / 2][128][2] scale[128]
 //
 // Types and scales: see KvType. Keys are transposed so that scores of 8 tokens are one vector; see
 // CpuKernels::attend. Index keys have a type of their own: a wrong score there swaps a whole block.
@@ -19,7 +20,7 @@ namespace skein::model {
 
 class KvLayout {
   public:
-    KvLayout(const ModelConfig& config, KvType type, KvType index_type = KvType::int16);
+    KvLayout(const ModelConfig& config, KvType type, KvType index_type = KvType::int13);
 
     KvType type() const { return type_; }
     KvType index_type() const { return index_type_; }

@@ -108,6 +108,11 @@ struct AttentionCase {
     double key(int j, int d) const {
         return element(keys, d * kBlockTokens + j, block.key_scales, j);
     }
+    /// int13 keeps pairs of channels together.
+    double index_key(int j, int d) const {
+        if (block.type != KvType::int13) return key(j, d);
+        return element(keys, (d / 2 * kBlockTokens + j) * 2 + d % 2, block.key_scales, j);
+    }
     double value(int j, int d) const { return element(values, j * dim + d, block.value_scales, j); }
 
     int dim;
@@ -219,11 +224,10 @@ TEST_SUITE("model/cpu/kernels") {
             KvType type;
             float relative, of_largest;  ///< error allowed
         };
-        const Case cases[] = {{KvType::f32, 0.0F, 0.0F},
-                              {KvType::f16, 4.9e-4F, 0.0F},
-                              {KvType::bf16, 4e-3F, 0.0F},
-                              {KvType::int16, 0.0F, 0.51F / 32767},
-                              {KvType::int8, 0.0F, 0.51F / 127}};
+        const Case cases[] = {
+            {KvType::f32, 0.0F, 0.0F},         {KvType::f16, 4.9e-4F, 0.0F},
+            {KvType::bf16, 4e-3F, 0.0F},       {KvType::int16, 0.0F, 0.51F / 32767},
+            {KvType::int8, 0.0F, 0.51F / 127}, {KvType::int13, 0.0F, 0.51F / 2895}};
         for (const CpuKernels* table : available_kernels()) {
             for (const Case& one : cases) {
                 for (const int n : {8, 16, 64, 80, 256}) {
@@ -289,8 +293,8 @@ TEST_SUITE("model/cpu/kernels") {
     TEST_CASE("block scores: equal bits for every type, size and horizon, and the true maximum") {
         test::Numbers numbers(31);
         for (const KvType type :
-             {KvType::f32, KvType::f16, KvType::bf16, KvType::int16, KvType::int8}) {
-            for (const int dim : {8, 32, 64, 128}) {
+             {KvType::f32, KvType::f16, KvType::bf16, KvType::int16, KvType::int8, KvType::int13}) {
+            for (const int dim : {8, 32, 64, 128, 256}) {
                 for (const int run : {8, 16, 32, 64, 128}) {
                     for (int rows = 1; rows <= 7; ++rows) {
                         AttentionCase one(type, dim, rows, static_cast<std::uint64_t>(rows + run));
@@ -301,6 +305,12 @@ TEST_SUITE("model/cpu/kernels") {
                         block.dim = dim;
                         block.n_rows = rows;
                         block.queries = one.block.queries;
+                        std::vector<std::int16_t> codes(one.queries.size());
+                        for (std::size_t i = 0; i < codes.size(); ++i) {
+                            codes[i] = static_cast<std::int16_t>(one.queries[i] * 2895 / 0.3F);
+                            if (type == KvType::int13) one.queries[i] = codes[i];
+                        }
+                        block.query_codes = codes.data();
                         block.visible = one.block.visible;
                         block.block_tokens = run;
                         block.stride = kBlockTokens / run + 1;
@@ -320,10 +330,11 @@ TEST_SUITE("model/cpu/kernels") {
                             for (int d = 0; d < dim; ++d)
                                 score +=
                                     static_cast<double>(one.queries[static_cast<std::size_t>(d)]) *
-                                    one.key(j, d);
+                                    one.index_key(j, d);
                             largest = std::max(largest, score);
                         }
-                        CHECK(std::fabs(static_cast<double>(expected[0]) - largest) < 1e-4);
+                        CHECK(std::fabs(static_cast<double>(expected[0]) - largest) <
+                              1e-4 + 1e-6 * std::fabs(largest));
                     }
                 }
             }

@@ -34,8 +34,9 @@ TEST_SUITE("model/bench") {
             CHECK(spread.min <= spread.median);
             CHECK(spread.median <= spread.max);
         }
-        CHECK(report.decode.weight_bytes == doctest::Approx(engine->weight_bytes()));
-        CHECK(report.decode.kv_bytes == doctest::Approx(131.0 * engine->kv_bytes_per_token()));
+        CHECK(report.decode.weight_bytes == doctest::Approx(double(engine->weight_bytes())));
+        CHECK(report.decode.kv_bytes ==
+              doctest::Approx(131.0 * double(engine->kv_bytes_per_token())));
         CHECK(report.decode.index_bytes == 0);
         CHECK(report.decode_gb_per_s() > 0);
         CHECK(measure_speed(*engine, options, SpeedPart::decode).prefill_tokens_per_s.n == 0);

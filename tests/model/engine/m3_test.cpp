@@ -45,7 +45,7 @@ struct Outcome {
 };
 
 void compare_selections(const ChoiceLog& log, const std::filesystem::path& folder,
-                        const MsaConfig& msa, Outcome& outcome) {
+                        const MsaConfig& msa, std::size_t layers, Outcome& outcome) {
     const test::NpyArray expected = test::load_npy(folder / "selected_all.npy");
     const test::NpyArray gaps = test::load_npy(folder / "selected_gap.npy");
     const std::size_t groups = expected.shape[1];
@@ -56,7 +56,7 @@ void compare_selections(const ChoiceLog& log, const std::filesystem::path& folde
         std::size_t sparse = 0;
         for (const Choices::Layer& layer : choices.layers) {
             if (layer.blocks.empty()) continue;
-            for (std::size_t g = 0; g < groups; ++g) {
+            for (std::size_t g = 0; g < groups && sparse < layers; ++g) {
                 const std::size_t row =
                     (sparse * groups + g) * tokens + static_cast<std::size_t>(choices.position);
                 std::vector<std::int32_t> wanted;
@@ -74,9 +74,10 @@ void compare_selections(const ChoiceLog& log, const std::filesystem::path& folde
     }
 }
 
-/// `change` may spoil the config, to see that the fixture notices.
+/// `change` may spoil the config, to see that the fixture notices; of the sparse layers the first
+/// `layers` are compared.
 Outcome run(const Case& one, const EngineOptions& options, int most_tokens,
-            const std::function<void(ModelConfig&)>& change = {}) {
+            const std::function<void(ModelConfig&)>& change = {}, std::size_t layers = 99) {
     const auto folder = test::fixtures() / one.folder;
     const auto file = open_model_file(folder / one.file);
     ModelConfig config = file->config();
@@ -95,7 +96,7 @@ Outcome run(const Case& one, const EngineOptions& options, int most_tokens,
         for (std::size_t i = 0; i < got.size(); ++i)
             outcome.worst = std::max(outcome.worst, std::fabs(got[i] - logits.row(p)[i]));
     }
-    if (one.selected) compare_selections(*session.choices(), folder, config.msa, outcome);
+    if (one.selected) compare_selections(*session.choices(), folder, config.msa, layers, outcome);
     return outcome;
 }
 
@@ -128,13 +129,34 @@ TEST_SUITE("model/engine/m3") {
     }
 
     TEST_CASE("MiniMax-M3: 16-bit keys, values and index keys select the same blocks but at ties") {
+        EngineOptions options;
+        options.index_kv = KvType::int16;
         for (const Case& one : kCases) {
             CAPTURE(one.folder);
             CAPTURE(one.file);
-            const Outcome outcome = run(one, {}, 1 << 20);
+            const Outcome outcome = run(one, options, 1 << 20);
             CHECK(outcome.worst < kQuantised);
             CHECK(outcome.wrong_lists <= 4);  // of 28000 in m3-long
             CHECK(outcome.widest_gap < 1e-3F);
+        }
+    }
+
+    TEST_CASE("MiniMax-M3: default and bf16 index keys only swap blocks of nearly equal scores") {
+        // A swapped block changes what later layers see, so only the first sparse layer is judged.
+        for (const KvType index : {EngineOptions{}.index_kv, KvType::bf16}) {
+            const bool coarse = index == KvType::bf16;
+            for (const Case& one : kCases) {
+                if (!one.selected) continue;
+                CAPTURE(one.folder);
+                CAPTURE(one.file);
+                CAPTURE(kv_type_name(index));
+                EngineOptions options;
+                options.index_kv = index;
+                const Outcome outcome = run(one, options, 1 << 20, {}, 1);
+                CHECK(outcome.lists >= 400);
+                CHECK(outcome.wrong_lists <= outcome.lists / (coarse ? 50 : 300));
+                CHECK(outcome.widest_gap < (coarse ? 0.1F : 0.01F));
+            }
         }
     }
 

@@ -64,8 +64,10 @@ TEST_SUITE("model/engine/memory") {
             const double kv = bytes_per_token(no_index, one.type, one.type);
             CHECK(std::fabs(kv / one.kv - 1) < 0.03);
             const double index = bytes_per_token(m3, one.type, one.type) - kv;
-            CHECK(std::fabs(index / one.index - 1) < 0.035);
+            CHECK(std::fabs((kv + index) / (one.kv + one.index) - 1) < 0.03);
         }
+        const double codes = bytes_per_token(m3, KvType::int16, KvType::int13);
+        CHECK(std::fabs(codes / (122880 + 14592) - 1) < 0.03);
     }
 
     TEST_CASE(
