@@ -56,6 +56,20 @@ void print_json(const boost::json::object& object) {
     std::fflush(stdout);
 }
 
+CLI::Validator depth_names() {
+    return {[](std::string& text) -> std::string {
+                const auto unit = text.find_first_not_of("0123456789");
+                if (unit == std::string::npos || unit == 0 || unit > 4) return {};
+                const std::string name = text.substr(unit);
+                const bool kilo = name == "k" || name == "K";
+                if (!kilo && name != "m" && name != "M")
+                    return "expected a number of tokens, or one with k or m, got " + text;
+                text = std::to_string(std::stol(text) << (kilo ? 10U : 20U));
+                return {};
+            },
+            "TOKENS", "depth"};
+}
+
 void on_command(CLI::App& app, CliContext& context, std::function<ExitCode()> run) {
     app.add_flag("--json", context.json,
                  "Machine-readable: one JSON object a line, the result last");
@@ -82,6 +96,7 @@ int run_cli(int argc, char** argv) {
     add_tasks_command(app, context);
     add_model_command(app, context);
     add_bench_command(app, context);
+    add_eval_command(app, context);
     add_doctor_command(app, context);
     add_config_command(app, context);
     app.footer(

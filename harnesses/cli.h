@@ -22,6 +22,9 @@ struct CliContext {
 /// Prints one line to stdout.
 void print_json(const boost::json::object& object);
 
+/// Lets an option that takes a number of tokens also take "4k", "128k", "1m".
+CLI::Validator depth_names();
+
 /// Adds the --json flag and makes `run` what happens when `app` is chosen.
 void on_command(CLI::App& app, CliContext& context, std::function<ExitCode()> run);
 
@@ -32,6 +35,7 @@ void add_log_command(CLI::App& root, CliContext& context);
 void add_tasks_command(CLI::App& root, CliContext& context);
 void add_model_command(CLI::App& root, CliContext& context);
 void add_bench_command(CLI::App& root, CliContext& context);
+void add_eval_command(CLI::App& root, CliContext& context);
 void add_doctor_command(CLI::App& root, CliContext& context);
 void add_config_command(CLI::App& root, CliContext& context);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "model/cpu/huge_buffer.h"
@@ -39,15 +41,112 @@ Tokens meaningless_tokens(int count, int vocab_size) {
     return tokens;
 }
 
-/// Weights of the layers' projections: what every prefilled token is multiplied with.
+/// Weights that every token is multiplied with, without the output head.
 double projection_weights(const ModelConfig& config) {
     double weights = 0;
     for (const LayerConfig& layer : config.layers) {
-        const double attention = 2.0 * config.n_heads + 2.0 * layer.n_kv_heads;
-        weights += config.dim * (attention * config.head_dim + 3.0 * layer.hidden_dim);
+        const double heads = 2.0 * config.n_heads + 2.0 * layer.n_kv_heads;
+        double width = heads * config.head_dim;
+        if (layer.attention == AttentionKind::msa)
+            width += (layer.n_kv_heads + 1.0) * config.msa.index_dim;
+        const MoeConfig& moe = config.moe;
+        width += layer.mlp == MlpKind::moe
+                     ? moe.n_experts + 3.0 * (moe.n_used * moe.expert_dim + moe.shared_dim)
+                     : 3.0 * layer.hidden_dim;
+        weights += config.dim * width;
     }
     return weights;
 }
+
+/// Whether blocks are selected in this layer, and how many tokens one after `depth` others sees.
+struct LayerSight {
+    bool selects = false;
+    double tokens = 0;
+    LayerSight(const Engine& engine, const LayerConfig& layer, double depth) {
+        const MsaConfig& msa = engine.config().msa;
+        const bool sparse =
+            layer.attention == AttentionKind::msa && engine.attention() != AttentionMode::dense;
+        selects = sparse && engine.attention() == AttentionMode::model;
+        tokens = depth + 1;
+        if (sparse) tokens = std::min(tokens, 1.0 * msa.top_k * msa.block_tokens);
+    }
+};
+
+/// Bytes of one stored channel, scales included. Keys, values and index keys are of one type.
+double bytes_per_channel(const Engine& engine) {
+    double channels = 0;
+    for (const LayerConfig& layer : engine.config().layers) {
+        channels += 2.0 * layer.n_kv_heads * engine.config().head_dim;
+        if (layer.attention == AttentionKind::msa) channels += engine.config().msa.index_dim;
+    }
+    return static_cast<double>(engine.kv_bytes_per_token()) / channels;
+}
+
+/// A timeline of `depth` tokens and what comes after them, measured again and again.
+class SpeedRun {
+  public:
+    SpeedRun(const Engine& engine, const SpeedOptions& options, PrefillProgress* progress)
+        : options_(options), session_(filled_session(engine, options, most(options), progress)) {
+        timeline_.assign(session_.tokens().begin(), session_.tokens().end());
+        const Tokens more = meaningless_tokens(most(options), engine.config().vocab_size);
+        timeline_.insert(timeline_.end(), more.begin(), more.end());
+        decode(std::min(8, options.decode_tokens));  // touches everything once
+    }
+
+    void prefill_once() {
+        const auto end = static_cast<std::size_t>(options_.depth + options_.prompt_tokens);
+        const double seconds =
+            seconds_of([&] { session_.sync(std::span<const Token>(timeline_).first(end)); });
+        prefill_.push_back(options_.prompt_tokens / seconds);
+        session_.rewind(options_.depth);
+    }
+    void decode_once() {
+        decode_.push_back(options_.decode_tokens / decode(options_.decode_tokens));
+    }
+
+    SpeedReport report(const Engine& engine) const {
+        SpeedReport report;
+        report.options = options_;
+        report.threads = engine.threads();
+        report.prefill_tokens_per_s = spread_of(prefill_);
+        report.decode_tokens_per_s = spread_of(decode_);
+        report.prefill = step_work(engine, options_.depth, options_.prompt_tokens);
+        report.decode = step_work(engine, options_.depth, 1);
+        report.kv_bytes = session_.kv_bytes();
+        return report;
+    }
+
+    static Session filled_session(const Engine& engine, const SpeedOptions& options, int more,
+                                  PrefillProgress* progress) {
+        SessionOptions session_options;
+        session_options.max_context = options.depth + more;
+        Session session = engine.new_session(session_options);
+        if (options.synthetic)
+            session.fill_synthetic(options.depth, 1);
+        else
+            session.sync(meaningless_tokens(options.depth, engine.config().vocab_size), progress);
+        return session;
+    }
+
+  private:
+    static int most(const SpeedOptions& options) {
+        return std::max(options.prompt_tokens, options.decode_tokens);
+    }
+
+    double decode(int tokens) {
+        const double seconds = seconds_of([&] {
+            for (int i = 0; i < tokens; ++i)
+                session_.decode(timeline_[static_cast<std::size_t>(options_.depth + i)]);
+        });
+        session_.rewind(options_.depth);
+        return seconds;
+    }
+
+    SpeedOptions options_;
+    Session session_;
+    Tokens timeline_;
+    std::vector<double> prefill_, decode_;
+};
 
 /// Work a second of all threads together, from the best of a few rounds.
 template <typename Work>
@@ -67,41 +166,106 @@ double best_rate(ThreadPool& pool, const Work& work) {
 
 }  // namespace
 
-SpeedReport measure_speed(const Engine& engine, const SpeedOptions& options) {
-    SpeedReport report;
-    report.options = options;
-    report.threads = engine.threads();
-    const int longest = std::max(options.prompt_tokens, options.decode_tokens);
-    const Tokens tokens = meaningless_tokens(options.depth + longest, engine.config().vocab_size);
-    const std::span<const Token> all(tokens);
-    const auto depth = static_cast<std::size_t>(options.depth);
-    Session session = engine.new_session();
-    std::vector<double> prefill;
-    std::vector<double> decode;
-    for (int i = 0; i < options.repetitions; ++i) {
-        session.sync(all.first(depth));
-        const double prefill_s = seconds_of([&] {
-            session.sync(all.first(depth + static_cast<std::size_t>(options.prompt_tokens)));
-        });
-        prefill.push_back(options.prompt_tokens / prefill_s);
-        session.rewind(options.depth);
-        const double decode_s = seconds_of([&] {
-            for (int t = 0; t < options.decode_tokens; ++t)
-                session.decode(all[depth + static_cast<std::size_t>(t)]);
-        });
-        decode.push_back(options.decode_tokens / decode_s);
-        session.rewind(options.depth);
+StepWork step_work(const Engine& engine, int depth, int tokens) {
+    const ModelConfig& config = engine.config();
+    const double channel = bytes_per_channel(engine);
+    const double middle = depth + 0.5 * (tokens - 1);
+    StepWork work;
+    work.weight_bytes = static_cast<double>(engine.weight_bytes());
+    work.projection_ops =
+        2.0 * (projection_weights(config) * tokens + 1.0 * config.dim * config.vocab_size);
+    for (const LayerConfig& layer : config.layers) {
+        const LayerSight sight(engine, layer, middle);
+        work.attention_flops += 4.0 * config.n_heads * config.head_dim * sight.tokens * tokens;
+        if (tokens == 1)
+            work.kv_bytes += 2.0 * layer.n_kv_heads * config.head_dim * channel * sight.tokens;
+        if (!sight.selects) continue;
+        const double scores = config.msa.index_dim * (middle + 1);
+        work.attention_flops += 2.0 * layer.n_kv_heads * scores * tokens;
+        if (tokens == 1) work.index_bytes += scores * channel;
     }
-    report.prefill_tokens_per_s = spread_of(prefill);
-    report.decode_tokens_per_s = spread_of(decode);
-    report.weight_bytes_per_token = engine.weight_bytes();
-    report.kv_bytes_per_token_at_depth = engine.kv_bytes_per_token() * depth;
-    const auto bytes =
-        static_cast<double>(report.weight_bytes_per_token + report.kv_bytes_per_token_at_depth);
-    report.decode_gb_per_s = bytes * report.decode_tokens_per_s.median / 1e9;
-    report.prefill_gflop_per_s =
-        2.0 * projection_weights(engine.config()) * report.prefill_tokens_per_s.median / 1e9;
+    return work;
+}
+
+SpeedReport measure_speed(const Engine& engine, const SpeedOptions& options, SpeedPart part,
+                          PrefillProgress* progress) {
+    SpeedRun run(engine, options, progress);
+    for (int i = 0; i < options.repetitions; ++i) {
+        if (part != SpeedPart::decode) run.prefill_once();
+        if (part != SpeedPart::prefill) run.decode_once();
+    }
+    return run.report(engine);
+}
+
+double SelectReport::decode_share() const {
+    return 1 - selecting.decode_tokens_per_s.median / local.decode_tokens_per_s.median;
+}
+
+double SelectReport::prefill_share() const {
+    return 1 - selecting.prefill_tokens_per_s.median / local.prefill_tokens_per_s.median;
+}
+
+SelectReport measure_select(const Engine& engine, const Engine& local, const SpeedOptions& options,
+                            PrefillProgress* progress) {
+    SpeedRun with(engine, options, progress);
+    SpeedRun without(local, options, progress);
+    for (int i = 0; i < options.repetitions; ++i) {
+        for (SpeedRun* run : {&with, &without}) {
+            run->prefill_once();
+            run->decode_once();
+        }
+    }
+    return {with.report(engine), without.report(local)};
+}
+
+ForkReport measure_fork(const Engine& engine, const SpeedOptions& options,
+                        PrefillProgress* progress) {
+    const Session session = SpeedRun::filled_session(engine, options, 1, progress);
+    ForkReport report;
+    report.full_blocks = options.depth / 128;
+    std::vector<double> microseconds;
+    for (int i = 0; i < options.repetitions; ++i) {
+        std::optional<Session> branch;
+        microseconds.push_back(1e6 * seconds_of([&] { branch.emplace(session.fork()); }));
+        report.copied_full_blocks = std::max(report.copied_full_blocks,
+                                             report.full_blocks - session.shared_blocks(*branch));
+    }
+    report.microseconds = spread_of(microseconds);
     return report;
+}
+
+ResumeReport measure_resume(const Engine& engine, const SpeedOptions& options,
+                            const std::filesystem::path& file, PrefillProgress* progress) {
+    const Session session = SpeedRun::filled_session(engine, options, 1, progress);
+    const std::vector<float> logits(session.logits().begin(), session.logits().end());
+    SessionOptions session_options;
+    session_options.max_context = session.max_context();
+    ResumeReport report;
+    std::vector<double> save, load;
+    for (int i = 0; i < options.repetitions; ++i) {
+        std::optional<Session> loaded;
+        save.push_back(seconds_of([&] { session.save(file); }));
+        load.push_back(seconds_of(
+            [&] { loaded.emplace(engine.load_session(file, nullptr, session_options)); }));
+        report.file_bytes = std::filesystem::file_size(file);
+        std::filesystem::remove(file);
+        report.evaluated += loaded->sync(session.tokens()).evaluated;
+        const Logits after = loaded->logits();
+        report.same_logits =
+            report.same_logits && std::memcmp(after.data(), logits.data(), after.size_bytes()) == 0;
+    }
+    report.save_seconds = spread_of(save);
+    report.load_seconds = spread_of(load);
+    return report;
+}
+
+double MachineRoof::least_seconds(const StepWork& work) const {
+    const auto seconds = [](double amount, double giga) {
+        return giga > 0 ? amount / giga / 1e9 : 0;
+    };
+    return std::max(seconds(work.bytes(), read_gb_per_s),
+                    seconds(work.projection_ops, madd_int16_gop_per_s) +
+                        seconds(work.attention_flops, fma_f32_gflop_per_s));
 }
 
 MachineRoof machine_roof(int threads) {
