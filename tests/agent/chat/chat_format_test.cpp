@@ -19,6 +19,15 @@ TEST_SUITE("agent/chat/chat_format") {
         }
     }
 
+    TEST_CASE("chat_format: modes of thinking have names, and other words are no modes") {
+        for (const ThinkingMode mode :
+             {ThinkingMode::adaptive, ThinkingMode::enabled, ThinkingMode::disabled}) {
+            CHECK(parse_thinking_mode(to_string(mode)) == mode);
+        }
+        CHECK_FALSE(parse_thinking_mode("on"));
+        CHECK_FALSE(parse_thinking_mode(""));
+    }
+
     TEST_CASE("chat_format: C10, C11, templates are recognised by markers and never executed") {
         const std::string base = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
                                  "<|im_end|>{% endfor %}";
