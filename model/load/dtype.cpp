@@ -9,13 +9,15 @@ namespace {
 
 // Sizes follow from the block layouts listed in quant.cpp.
 constexpr DTypeInfo kTypes[] = {
-    {DType::f32, "F32", 1, 4},       {DType::f16, "F16", 1, 2},
-    {DType::bf16, "BF16", 1, 2},     {DType::q4_0, "Q4_0", 32, 18},
-    {DType::q4_1, "Q4_1", 32, 20},   {DType::q5_0, "Q5_0", 32, 22},
-    {DType::q5_1, "Q5_1", 32, 24},   {DType::q8_0, "Q8_0", 32, 34},
-    {DType::q4_k, "Q4_K", 256, 144}, {DType::q5_k, "Q5_K", 256, 176},
-    {DType::q6_k, "Q6_K", 256, 210}, {DType::iq4_nl, "IQ4_NL", 32, 18},
+    {DType::f32, "F32", 1, 4},         {DType::f16, "F16", 1, 2},
+    {DType::bf16, "BF16", 1, 2},       {DType::q4_0, "Q4_0", 32, 18},
+    {DType::q4_1, "Q4_1", 32, 20},     {DType::q5_0, "Q5_0", 32, 22},
+    {DType::q5_1, "Q5_1", 32, 24},     {DType::q8_0, "Q8_0", 32, 34},
+    {DType::q4_k, "Q4_K", 256, 144},   {DType::q5_k, "Q5_K", 256, 176},
+    {DType::q6_k, "Q6_K", 256, 210},   {DType::iq4_nl, "IQ4_NL", 32, 18},
+    {DType::f8_e4m3, "F8_E4M3", 1, 1}, {DType::u8, "U8", 1, 1},
 };
+constexpr std::uint32_t kFirstForeignId = static_cast<std::uint32_t>(DType::f8_e4m3);
 
 // Ids this build cannot read but can name, so that a refusal says which type it was.
 struct NamedId {
@@ -40,6 +42,7 @@ const DTypeInfo& dtype_info(DType type) {
 }
 
 std::optional<DType> dtype_from_gguf(std::uint32_t id) {
+    if (id >= kFirstForeignId) return std::nullopt;
     for (const DTypeInfo& info : kTypes) {
         if (static_cast<std::uint32_t>(info.type) == id) return info.type;
     }

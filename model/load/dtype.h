@@ -22,7 +22,10 @@ enum class DType : std::uint32_t {
     q5_k = 13,
     q6_k = 14,
     iq4_nl = 20,
-    bf16 = 30
+    bf16 = 30,
+    // Types of safetensors files that GGUF does not have; only converted, never evaluated.
+    f8_e4m3 = 0x10000,
+    u8 = 0x10001
 };
 
 struct DTypeInfo {

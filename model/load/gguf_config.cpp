@@ -2,6 +2,8 @@
 // keys of expert and sparse attention layers as llama.cpp's converters write them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/error.h"
 #include "model/load/architecture.h"
 #include "model/load/gguf_model.h"
@@ -135,6 +137,7 @@ class Reader {
         if (index_.find(key) != nullptr) {
             stated_.sparse_attention = {key, index_.bool_values(key), std::nullopt};
         }
+        if (!stated_.dense_approximation) check_index_tensors();
         StatedMsa& msa = stated_.msa;
         msa.index_heads = number(".attention.indexer.head_count");
         msa.index_dim = number(".attention.indexer.key_length");
@@ -142,6 +145,52 @@ class Reader {
         msa.top_k = number(".attention.indexer.top_k");
         msa.init_blocks = number(".attention.indexer.init_blocks");
         msa.local_blocks = number(".attention.indexer.local_blocks");
+        complete_early_file(msa);
+    }
+
+    /// Files converted while llama.cpp's names were not settled have no keys for the index branch;
+    /// the one model of that time is the MiniMax-M3 release (blocks of 128 tokens, 16 chosen).
+    void complete_early_file(StatedMsa& msa) const {
+        const Tensor* key_projection = nullptr;
+        for (std::size_t i = 0; i < std::min(stated_.n_layers.value.value_or(0), kMaxLayers); ++i) {
+            key_projection = find_(gguf_names().layer_tensor(i, "index_k_proj.weight"));
+            if (key_projection != nullptr) break;
+        }
+        if (key_projection == nullptr) return;
+        const auto complete = [](StatedNumber& number, std::uint64_t value) {
+            if (!number.value) number.value = value;
+        };
+        complete(msa.index_dim, static_cast<std::uint64_t>(key_projection->n_rows()));
+        if (!stated_.n_kv_heads.values.empty()) {
+            complete(msa.index_heads, stated_.n_kv_heads.values.back());
+        }
+        complete(msa.block_tokens, 128);
+        complete(msa.top_k, 16);
+    }
+
+    /// Each layer that the metadata calls sparse has index tensors and no other layer has.
+    void check_index_tensors() const {
+        const LayerTensorName* index = nullptr;
+        for (const LayerTensorName& row : layer_tensor_names()) {
+            if (row.place == &LayerWeights::index_wq) index = &row;
+        }
+        const StatedKinds& kinds = stated_.sparse_attention;
+        const NamingScheme names = gguf_names();
+        const std::uint64_t n = std::min(stated_.n_layers.value.value_or(0), kMaxLayers);
+        for (std::size_t i = 0; i < n; ++i) {
+            const bool wanted = kinds.flags.empty() ? i >= kinds.from.value_or(0)
+                                                    : i < kinds.flags.size() && kinds.flags[i];
+            const std::string name = names.layer_tensor(i, index->gguf[0]);
+            const bool present =
+                find_(name) != nullptr || find_(names.layer_tensor(i, index->gguf[1])) != nullptr;
+            if (wanted && !present) fail(missing_index_text(prefix_, name));
+            if (!wanted && present) {
+                fail(
+                    fmt::format("'{}' gives layer {} dense attention, but the file has '{}'; "
+                                "'{}.attention.indexer.layers' can say which layers are sparse",
+                                kinds.key, i, name, prefix_));
+            }
+        }
     }
 
     void read_tensors() {
@@ -154,8 +203,7 @@ class Reader {
             stated_.n_embeddings = static_cast<std::uint64_t>(embedding->n_rows());
         }
         stated_.tied_head = find_(names.output) == nullptr;
-        stated_.qkv_bias =
-            row_.qkv_bias || find_(names.layer_tensor(0, "attn_q.bias")) != nullptr;
+        stated_.qkv_bias = row_.qkv_bias || find_(names.layer_tensor(0, "attn_q.bias")) != nullptr;
     }
 
     const GgufIndex& index_;

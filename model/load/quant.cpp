@@ -352,6 +352,18 @@ std::uint16_t f32_to_bf16(float value) {
     return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
+float e4m3_to_f32(std::uint8_t bits) {
+    const int exponent = (bits >> 3) & 15;
+    const int mantissa = bits & 7;
+    float magnitude = NAN;
+    if (exponent == 0) {
+        magnitude = static_cast<float>(mantissa) * 0x1p-9F;
+    } else if (exponent != 15 || mantissa != 7) {
+        magnitude = std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+    }
+    return (bits & 0x80) != 0 ? -magnitude : magnitude;
+}
+
 void dequantize(DType type, const std::byte* blocks, std::span<float> out) {
     const DTypeInfo& info = dtype_info(type);
     expect(out.size() % info.block_elements == 0, "dequantize works on whole blocks");

@@ -15,6 +15,9 @@ std::uint16_t f32_to_f16(float value);  ///< round to nearest even
 float bf16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_bf16(float value);  ///< round to nearest even
 
+/// E4M3 of the OCP 8-bit floating point specification: no infinities, 0x7F and 0xFF are NaN.
+float e4m3_to_f32(std::uint8_t bits);
+
 /// Decodes `out.size()` elements (a whole number of blocks) from `blocks`.
 void dequantize(DType type, const std::byte* blocks, std::span<float> out);
 

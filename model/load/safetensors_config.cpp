@@ -35,8 +35,8 @@ class Reader {
         stated_.max_context = number("max_position_embeddings");
         stated_.n_heads = per_layer("num_attention_heads");
         stated_.n_kv_heads = per_layer("num_key_value_heads");
-        stated_.hidden_dim = per_layer(row_.sparse_attention ? "dense_intermediate_size"
-                                                             : "intermediate_size");
+        stated_.hidden_dim =
+            per_layer(row_.sparse_attention ? "dense_intermediate_size" : "intermediate_size");
         stated_.key_length = number("head_dim");
         stated_.value_length = {"head_dim", std::nullopt};
         stated_.vocab_size = number("vocab_size");
@@ -76,9 +76,8 @@ class Reader {
     void refuse_unsupported() const {
         const auto activation = config_.string("hidden_act").value_or("silu");
         // transformers writes "silu" for MiniMax-M3 too; alpha and limit say what is meant.
-        const bool known = activation == "silu" ||
-                           (row_.activation == ActivationKind::swigluoai &&
-                            activation == "swigluoai");
+        const bool known = activation == "silu" || (row_.activation == ActivationKind::swigluoai &&
+                                                    activation == "swigluoai");
         if (!known) refuse("hidden_act", activation);
         for (const char* key : {"rope_scaling", "rope_parameters"}) {
             const json::value* scaling = config_.find(key);
@@ -119,9 +118,10 @@ class Reader {
         const std::optional<std::uint64_t> head = stated_.key_length.value;
         const double channels = *factor * static_cast<double>(head.value_or(0));
         if (!(channels >= 1.0 && channels < 65536.0) || channels != std::floor(channels)) {
-            fail(fmt::format("'partial_rotary_factor' {} of a head of {} is not a whole number of "
-                             "channels",
-                             *factor, head.value_or(0)));
+            fail(
+                fmt::format("'partial_rotary_factor' {} of a head of {} is not a whole number of "
+                            "channels",
+                            *factor, head.value_or(0)));
         }
         const auto rotated = static_cast<std::uint64_t>(channels);
         if (stated_.rope_dim.value.value_or(rotated) != rotated) {
@@ -232,9 +232,10 @@ class Reader {
         }
         if (config_.find("layer_types") == nullptr) {
             if (options.dense_approximation) return;
-            fail("neither 'sparse_attention_config' nor 'layer_types' says which layers have "
-                 "sparse attention; dense attention is not what this model was trained with and "
-                 "must be asked for");
+            fail(
+                "neither 'sparse_attention_config' nor 'layer_types' says which layers have "
+                "sparse attention; dense attention is not what this model was trained with and "
+                "must be asked for");
         }
         stated_.sparse_attention = names("layer_types", "minimax_m3_sparse", "full_attention");
         msa.index_heads = number("index_n_heads");

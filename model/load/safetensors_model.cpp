@@ -25,8 +25,11 @@ struct ReadableType {
     std::string_view name;
     DType type;
 };
-constexpr ReadableType kReadableTypes[] = {
-    {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}};
+constexpr ReadableType kReadableTypes[] = {{"F32", DType::f32},
+                                           {"F16", DType::f16},
+                                           {"BF16", DType::bf16},
+                                           {"F8_E4M3", DType::f8_e4m3},
+                                           {"U8", DType::u8}};
 
 json::value read_json(const std::filesystem::path& path) {
     const MappedFile file(path);
@@ -44,14 +47,18 @@ Tensor to_tensor(const SafetensorsEntry& entry, const std::string& where) {
     Tensor tensor;
     tensor.name = entry.name;
     tensor.type = known->type;
-    if (entry.shape.size() > tensor.dims.size() || entry.data.empty()) {
-        throw Error(fmt::format(
-            "{}: tensor '{}' has shape [{}], expected 1 to {} extents, none of "
-            "them 0",
-            where, printable(entry.name), fmt::join(entry.shape, ", "), tensor.dims.size()));
+    if (entry.data.empty()) {
+        throw Error(fmt::format("{}: tensor '{}' has shape [{}], expected extents from 1", where,
+                                printable(entry.name), fmt::join(entry.shape, ", ")));
     }
-    tensor.n_dims = static_cast<int>(std::max<std::size_t>(1, entry.shape.size()));
-    std::copy(entry.shape.rbegin(), entry.shape.rend(), tensor.dims.begin());
+    // Only convolution kernels of vision towers have more than four extents. Nobody here reads
+    // them; the slowest extents are folded into one so that the element count stays right.
+    const std::size_t n_dims = std::min(tensor.dims.size(), entry.shape.size());
+    tensor.n_dims = static_cast<int>(std::max<std::size_t>(1, n_dims));
+    for (std::size_t i = 0; i < entry.shape.size(); ++i) {
+        const auto extent = static_cast<std::int64_t>(entry.shape[entry.shape.size() - 1 - i]);
+        tensor.dims[std::min(i, tensor.dims.size() - 1)] *= extent;
+    }
     tensor.data = entry.data.data();
     tensor.bytes = entry.data.size();
     return tensor;
@@ -97,8 +104,7 @@ class SafetensorsModel final : public ModelFile {
         const NamingScheme names =
             safetensors_names([this](std::string_view name) { return find(name); });
         const Tensor* embedding = find(names.embedding);
-        const bool has_query_bias =
-            find(names.layer_tensor(0, "self_attn.q_proj.bias")) != nullptr;
+        const bool has_query_bias = find(names.layer_tensor(0, "self_attn.q_proj.bias")) != nullptr;
         const auto rows =
             embedding == nullptr ? 0 : static_cast<std::uint64_t>(embedding->n_rows());
         return safetensors_config(config_, where_config(), has_query_bias, rows, options);

@@ -198,9 +198,10 @@ class Checker {
         for (std::size_t i = 0; i < config_.layers.size(); ++i) {
             const LayerConfig& layer = config_.layers[i];
             if (layer.attention != AttentionKind::msa || layer.n_kv_heads == heads) continue;
-            fail(fmt::format("layer {}: '{}' is {}, expected one index head for each of the {} "
-                             "key-value heads",
-                             i, stated.index_heads.key, heads, layer.n_kv_heads));
+            fail(
+                fmt::format("layer {}: '{}' is {}, expected one index head for each of the {} "
+                            "key-value heads",
+                            i, stated.index_heads.key, heads, layer.n_kv_heads));
         }
         msa.index_dim = required(stated.index_dim, kMaxHeadDim);
         if (msa.index_dim < config_.rope_dim) {
@@ -221,9 +222,10 @@ class Checker {
         }
         msa.local_blocks = optional(stated.local_blocks, kMaxContext, 1);
         if (std::int64_t{msa.init_blocks} + msa.local_blocks > msa.top_k) {
-            fail(fmt::format("'{}' {} is less than the {} first and {} last blocks that are always "
-                             "chosen",
-                             stated.top_k.key, msa.top_k, msa.init_blocks, msa.local_blocks));
+            fail(
+                fmt::format("'{}' {} is less than the {} first and {} last blocks that are always "
+                            "chosen",
+                            stated.top_k.key, msa.top_k, msa.init_blocks, msa.local_blocks));
         }
     }
 

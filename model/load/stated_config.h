@@ -27,8 +27,8 @@ struct StatedPerLayer {
 /// Which layers are of the special kind (sparse attention, experts): those flagged, or all from a
 /// first one on. Absent: none.
 struct StatedKinds {
-    std::string key;                   ///< what decides, for messages
-    std::vector<bool> flags;           ///< one a layer
+    std::string key;                    ///< what decides, for messages
+    std::vector<bool> flags;            ///< one a layer
     std::optional<std::uint64_t> from;  ///< used when there are no flags
 };
 
@@ -56,11 +56,11 @@ struct StatedConfig {
     std::string where;  ///< how messages name the file
     std::string architecture, name;
     StatedNumber n_layers, dim, max_context;
-    StatedPerLayer n_heads, n_kv_heads;              ///< absent n_kv_heads means n_heads
-    StatedPerLayer hidden_dim;                       ///< needed when some layer has a dense MLP
-    StatedNumber key_length, value_length;           ///< absent means dim / n_heads
-    StatedNumber rope_dim;                           ///< absent means the head size
-    StatedNumber vocab_size;                         ///< absent means the number of tokens
+    StatedPerLayer n_heads, n_kv_heads;     ///< absent n_kv_heads means n_heads
+    StatedPerLayer hidden_dim;              ///< needed when some layer has a dense MLP
+    StatedNumber key_length, value_length;  ///< absent means dim / n_heads
+    StatedNumber rope_dim;                  ///< absent means the head size
+    StatedNumber vocab_size;                ///< absent means the number of tokens
     std::string norm_eps_key, rope_theta_key;
     std::optional<double> norm_eps;
     std::optional<double> rope_theta;           ///< absent means 10000

@@ -36,23 +36,19 @@ constexpr LayerTensorName kLayerTensors[] = {
     {&L::w_gate, {"ffn_gate.weight"}, {"mlp.gate_proj.weight"}},
     {&L::w_up, {"ffn_up.weight"}, {"mlp.up_proj.weight"}},
     {&L::w_down, {"ffn_down.weight"}, {"mlp.down_proj.weight"}},
-    {&L::router,
-     {"ffn_gate_inp.weight"},
-     {"block_sparse_moe.gate.weight", "mlp.gate.weight"}},
+    {&L::router, {"ffn_gate_inp.weight"}, {"block_sparse_moe.gate.weight", "mlp.gate.weight"}},
     {&L::router_bias,
      {"exp_probs_b.bias"},
      {"block_sparse_moe.e_score_correction_bias", "mlp.gate.e_score_correction_bias"}},
     {&L::shared_gate,
      {"ffn_gate_shexp.weight"},
-     {"block_sparse_moe.shared_experts.gate_proj.weight",
-      "mlp.shared_experts.gate_proj.weight"}},
+     {"block_sparse_moe.shared_experts.gate_proj.weight", "mlp.shared_experts.gate_proj.weight"}},
     {&L::shared_up,
      {"ffn_up_shexp.weight"},
      {"block_sparse_moe.shared_experts.up_proj.weight", "mlp.shared_experts.up_proj.weight"}},
     {&L::shared_down,
      {"ffn_down_shexp.weight"},
-     {"block_sparse_moe.shared_experts.down_proj.weight",
-      "mlp.shared_experts.down_proj.weight"}},
+     {"block_sparse_moe.shared_experts.down_proj.weight", "mlp.shared_experts.down_proj.weight"}},
 };
 
 constexpr FusedName kFused[] = {
@@ -118,21 +114,38 @@ std::span<const ExpertName> expert_names() {
     return kExperts;
 }
 
-std::optional<std::string_view> ignored_because(std::string_view architecture,
+std::optional<std::string_view> ignored_because(const ModelConfig& config,
                                                 std::string_view tensor) {
+    const auto has = [&](std::string_view part) {
+        return tensor.find(part) != std::string_view::npos;
+    };
     // Old checkpoints store the rotary frequencies, which follow from the config.
-    if (tensor.ends_with(".rotary_emb.inv_freq")) return "rotary frequencies follow from the config";
-    if (!architecture.starts_with("minimax-m")) return std::nullopt;
-    if (tensor.starts_with("mtp.") || tensor.find(".mtp.") != std::string_view::npos) {
+    if (tensor.ends_with(".rotary_emb.inv_freq"))
+        return "rotary frequencies follow from the config";
+    if (config.dense_approximation && (has(".indexer.") || has(".index_q_") || has(".index_k_"))) {
+        return "dense attention was asked for in place of the index branch";
+    }
+    const bool m3 = config.architecture == "minimax-m3";
+    if ((m3 || config.architecture == "minimax-m2") &&
+        (tensor.starts_with("mtp.") || has(".mtp."))) {
         return "multi-token-prediction modules are not used";
     }
-    if (architecture != "minimax-m3") return std::nullopt;
+    if (!m3) return std::nullopt;
     if (tensor.starts_with("model.")) tensor.remove_prefix(6);
     for (const std::string_view part :
          {"vision_tower.", "multi_modal_projector.", "patch_merge_mlp."}) {
-        if (tensor.starts_with(part)) return "vision is not used, the model reads text only";
+        if (tensor.starts_with(part)) return "images are not read, only text";
     }
     return std::nullopt;
+}
+
+std::string missing_index_text(std::string_view architecture, std::string_view tensor) {
+    return fmt::format(
+        "architecture '{}' needs tensor '{}' of the index branch of its sparse attention, the file "
+        "does not have it; such files were converted for dense attention only, which is not what "
+        "the model was trained with. Convert the model again with a converter that keeps the index "
+        "tensors, or ask for the dense approximation",
+        architecture, tensor);
 }
 
 }  // namespace skein::model

@@ -41,7 +41,7 @@ struct LayerTensorName {
 };
 /// Rows of the parts follow each other in one tensor.
 struct FusedName {
-    std::array<const Tensor* LayerWeights::*, 3> parts;  ///< unused: nullptr
+    std::array<const Tensor * LayerWeights::*, 3> parts;  ///< unused: nullptr
     std::string_view gguf, safetensors;
 };
 /// All experts of one projection: one tensor an expert (`{}` is its number), or one for all.
@@ -59,9 +59,11 @@ std::span<const LayerTensorName> layer_tensor_names();
 std::span<const FusedName> fused_names();
 std::span<const ExpertName> expert_names();
 
-/// Why a tensor of this architecture may be left unread without changing the results, or nothing.
+/// Why a tensor of this model may be left unread without changing the results, or nothing.
 /// Multi-token-prediction modules only serve speculation; this build reads text, not images.
-std::optional<std::string_view> ignored_because(std::string_view architecture,
-                                                std::string_view tensor);
+std::optional<std::string_view> ignored_because(const ModelConfig& config, std::string_view tensor);
+
+/// What to say when a sparse model lacks the tensor of this name from its index branch.
+std::string missing_index_text(std::string_view architecture, std::string_view tensor);
 
 }  // namespace skein::model

@@ -7,6 +7,7 @@
 
 #include "model/error.h"
 #include "model/load/architecture.h"
+#include "model/load/mxfp8.h"
 #include "model/load/tensor_names.h"
 
 namespace skein::model {
@@ -45,6 +46,16 @@ class Binder {
             if (config_.layers[i].mlp == MlpKind::moe) bind_experts(i);
         }
         account_for_the_rest();
+        if (early_names_) {
+            weights_.notes.emplace_back(
+                "the index tensors have names from before June 2026; what the file does not state "
+                "about them is taken from the MiniMax-M3 release");
+        }
+        if (config_.dense_approximation) {
+            weights_.notes.emplace_back(
+                "dense approximation: every layer attends to all tokens, the model was trained "
+                "with sparse attention");
+        }
         return std::move(weights_);
     }
 
@@ -140,11 +151,13 @@ class Binder {
     }
 
     /// The first of these names that the file has, else the usual one.
-    std::string present(std::size_t i, const Suffixes& suffixes) const {
+    std::string present(std::size_t i, const Suffixes& suffixes) {
         for (const std::string_view suffix : suffixes) {
             if (suffix.empty()) continue;
             std::string name = names_.layer_tensor(i, suffix);
-            if (file_.find(name) != nullptr) return name;
+            if (file_.find(name) == nullptr) continue;
+            early_names_ = early_names_ || (gguf_ && suffix != suffixes[0]);
+            return name;
         }
         return names_.layer_tensor(i, suffixes[0]);
     }
@@ -193,6 +206,9 @@ class Binder {
 
     const Tensor* found(const std::string& name) {
         const Tensor* tensor = file_.find(name);
+        if (tensor == nullptr && name.find(".index") != std::string::npos) {
+            fail(missing_index_text(config_.architecture, name));
+        }
         if (tensor == nullptr) {
             fail(fmt::format("architecture '{}' needs tensor '{}', the file does not have it",
                              config_.architecture, name));
@@ -208,11 +224,35 @@ class Binder {
             fail(fmt::format("tensor '{}' is {} rows of {}, the metadata says {} rows of {}", name,
                              tensor->n_rows(), tensor->row_length(), n_rows, wanted.row_length));
         }
-        if (wanted.n_rows == 0 && dtype_info(tensor->type).block_elements != 1) {
+        if (wanted.n_rows == 0 && !is_plain(tensor->type)) {
             fail(fmt::format("tensor '{}' is a vector of type {}, expected F32, F16 or BF16", name,
                              dtype_info(tensor->type).name));
         }
-        return tensor;
+        return converted(*tensor);
+    }
+
+    static bool is_plain(DType type) {
+        return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+    }
+
+    /// The tensor itself, or what its 8-bit weights and their scales stand for.
+    const Tensor* converted(const Tensor& tensor) {
+        if (tensor.type == DType::u8) {
+            fail(fmt::format("tensor '{}' has type U8, which is no type for weights", tensor.name));
+        }
+        if (tensor.type != DType::f8_e4m3) return &tensor;
+        const Tensor* scales = file_.find(tensor.name + std::string(kMxScaleSuffix));
+        if (scales == nullptr) {
+            fail(
+                fmt::format("tensor '{}' has type F8_E4M3 and needs '{}{}', the file does not "
+                            "have it; other scalings of 8-bit weights are not supported",
+                            tensor.name, tensor.name, kMxScaleSuffix));
+        }
+        used_.insert(scales->name);
+        if (!options_.convert) return &tensor;
+        ConvertedTensor done = convert_mxfp8(tensor, *scales, file_.path().string());
+        weights_.converted.push_back(std::move(done.memory));
+        return &weights_.derived.emplace_back(std::move(done.tensor));
     }
 
     /// A tensor of one matrix of shape `each` per expert.
@@ -221,12 +261,13 @@ class Binder {
         const auto& dims = tensor->dims;
         if (dims[0] != each.row_length || dims[1] != each.n_rows ||
             dims[2] != config_.moe.n_experts || dims[3] != 1) {
-            fail(fmt::format("tensor '{}' is {} x {} x {} x {}, the metadata says {} experts with "
-                             "{} rows of {}",
-                             name, dims[0], dims[1], dims[2], dims[3], config_.moe.n_experts,
-                             each.n_rows, each.row_length));
+            fail(
+                fmt::format("tensor '{}' is {} x {} x {} x {}, the metadata says {} experts with "
+                            "{} rows of {}",
+                            name, dims[0], dims[1], dims[2], dims[3], config_.moe.n_experts,
+                            each.n_rows, each.row_length));
         }
-        return tensor;
+        return converted(*tensor);
     }
 
     /// Rows [first, first + n) of a checked tensor as a tensor of their own.
@@ -247,16 +288,18 @@ class Binder {
         std::map<std::string_view, int> ignored;
         for (const Tensor& t : file_.tensors()) {
             if (used_.contains(t.name)) continue;
-            const auto reason = ignored_because(config_.architecture, t.name);
+            const auto reason = ignored_because(config_, t.name);
             if (!reason) {
-                fail(fmt::format("architecture '{}' has no place for tensor '{}'; ignoring it "
-                                 "would change the results",
-                                 config_.architecture, t.name));
+                fail(
+                    fmt::format("architecture '{}' has no place for tensor '{}'; ignoring it "
+                                "would change the results",
+                                config_.architecture, t.name));
             }
             ++ignored[*reason];
         }
         for (const auto& [reason, count] : ignored) {
-            weights_.notes.push_back(fmt::format("{} tensors ignored: {}", count, reason));
+            weights_.notes.push_back(
+                fmt::format("{} tensor{} ignored: {}", count, count == 1 ? "" : "s", reason));
         }
     }
 
@@ -264,6 +307,7 @@ class Binder {
     const ModelConfig& config_;
     const BindOptions& options_;
     const bool gguf_;
+    bool early_names_ = false;
     NamingScheme names_;
     Weights weights_;
     std::unordered_set<std::string_view> used_;
@@ -271,8 +315,7 @@ class Binder {
 
 }  // namespace
 
-Weights bind_weights(const ModelFile& file, const ModelConfig& config,
-                     const BindOptions& options) {
+Weights bind_weights(const ModelFile& file, const ModelConfig& config, const BindOptions& options) {
     find_architecture(config.architecture, file.path().string());
     return Binder(file, config, options).bind();
 }

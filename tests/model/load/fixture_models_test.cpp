@@ -60,8 +60,10 @@ void check_same_values(const Bound& a, const Bound& b) {
         CAPTURE(x->name);
         std::vector<float> u = decode(*x);
         std::vector<float> v = decode(*y);
-        if (norm && a.config.zero_centred_norms) for (float& w : u) w += 1.0F;
-        if (norm && b.config.zero_centred_norms) for (float& w : v) w += 1.0F;
+        if (norm && a.config.zero_centred_norms)
+            for (float& w : u) w += 1.0F;
+        if (norm && b.config.zero_centred_norms)
+            for (float& w : v) w += 1.0F;
         CHECK(u == v);
     };
     same(a.weights.token_embedding, b.weights.token_embedding);
@@ -77,10 +79,9 @@ void check_same_values(const Bound& a, const Bound& b) {
                                  &L::index_k_norm, &L::ffn_norm}) {
             same(x.*place, y.*place, true);
         }
-        for (const auto place :
-             {&L::wq, &L::wk, &L::wv, &L::wo, &L::index_wq, &L::index_wk, &L::w_gate, &L::w_up,
-              &L::w_down, &L::router, &L::router_bias, &L::shared_gate, &L::shared_up,
-              &L::shared_down}) {
+        for (const auto place : {&L::wq, &L::wk, &L::wv, &L::wo, &L::index_wq, &L::index_wk,
+                                 &L::w_gate, &L::w_up, &L::w_down, &L::router, &L::router_bias,
+                                 &L::shared_gate, &L::shared_up, &L::shared_down}) {
             same(x.*place, y.*place);
         }
         for (const auto place : {&L::expert_gate, &L::expert_up, &L::expert_down}) {
@@ -130,8 +131,8 @@ void check_m3_layer(const Bound& m, std::size_t i) {
 
 TEST_SUITE("model/load/fixtures") {
     TEST_CASE("MiniMax-M3 binds from GGUF and from every safetensors naming form") {
-        for (const char* name : {"m3-tiny", "m3-tiny/hf-saved", "m3-tiny/model-f32.gguf",
-                                 "m3-tiny/model-q8_0.gguf"}) {
+        for (const char* name :
+             {"m3-tiny", "m3-tiny/hf-saved", "m3-tiny/model-f32.gguf", "m3-tiny/model-q8_0.gguf"}) {
             CAPTURE(name);
             const Bound m = bind(name);
             CHECK(m.config.architecture == "minimax-m3");
@@ -188,7 +189,7 @@ TEST_SUITE("model/load/fixtures") {
     TEST_CASE("a module for multi-token prediction is left out with a note") {
         const Bound m = bind("m3-tiny");
         REQUIRE(m.weights.notes.size() == 1);
-        CHECK(contains(m.weights.notes[0], "1 tensors ignored: multi-token-prediction"));
+        CHECK(contains(m.weights.notes[0], "1 tensor ignored: multi-token-prediction"));
         CHECK(bind("m3-tiny/model-f32.gguf").weights.notes.empty());
     }
 
