@@ -8,7 +8,8 @@
 namespace skein::model {
 
 /// `msa`: MiniMax Sparse Attention, exact attention over the blocks that an index branch selects.
-enum class AttentionKind { dense, msa };
+/// `retrofit`: dense attention cut down to selected blocks, see attention/retrofit.h.
+enum class AttentionKind { dense, msa, retrofit };
 /// `dense`: one gated MLP; `moe`: a mixture of gated MLPs.
 enum class MlpKind { dense, moe };
 /// Which channels a rotary pair joins: (2i, 2i+1) or (i, i + n_rot / 2).

@@ -133,6 +133,21 @@ void Runtime::evaluate(std::span<const Sequence> sequences) {
     transformer_.forward(sequences, workspace_);
 }
 
+void retrofit(ModelConfig& config) {
+    for (LayerConfig& layer : config.layers) {
+        if (layer.attention != AttentionKind::dense)
+            throw Error(
+                "engine option attention: 'retrofit' is for models trained with dense "
+                "attention; this one has sparse layers, use 'model'");
+        layer.attention = AttentionKind::retrofit;
+    }
+    config.msa.block_tokens = kBlockTokens;
+    config.msa.top_k = 16;
+    config.msa.init_blocks = 1;
+    config.msa.local_blocks = 4;
+    config.max_context = 1 << 20;
+}
+
 std::string Runtime::numerics_version() const {
     std::string version = "skein-cpu-1";
     if (layout_->type() != KvType::int16)
@@ -174,10 +189,11 @@ void Runtime::fill_synthetic(BlockTable& table, int first, int last, std::uint64
             }
         }
     });
+    transformer_.seal(table, first, last);
 }
 
 const char* attention_mode_name(AttentionMode mode) {
-    constexpr const char* kNames[] = {"model", "dense", "local"};
+    constexpr const char* kNames[] = {"model", "dense", "local", "retrofit"};
     return kNames[static_cast<int>(mode)];
 }
 

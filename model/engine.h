@@ -16,11 +16,14 @@
 
 namespace skein::model {
 
-/// What attention does in layers that the model was trained to run sparsely.
+/// What attention does.
 enum class AttentionMode : std::uint8_t {
     model,  ///< what the model was trained for
-    dense,  ///< attend to everything: an approximation, also for files without index tensors
-    local   ///< only the last blocks, as many as would be selected: a control, finds nothing far
+    dense,  ///< sparse layers attend to everything, also for files without index tensors
+    local,  ///< sparse layers see the last blocks only, as many as are selected: a control
+    /// Layers trained with dense attention attend to selected blocks, at contexts of up to a
+    /// million tokens: see attention/retrofit.h.
+    retrofit
 };
 const char* attention_mode_name(AttentionMode mode);
 
@@ -33,7 +36,7 @@ struct EngineOptions {
     AttentionMode attention = AttentionMode::model;
     std::size_t kv_bytes_max = 0;  ///< for all sessions together; 0: three quarters of the memory
     /// Where KV blocks go beyond kv_bytes_max, in a mapped file without a name; empty: an error.
-    std::filesystem::path kv_spill_folder;
+    std::filesystem::path kv_spill_folder{};
     std::size_t kv_spill_bytes_max = 0;  ///< 0: what the disk has free
 };
 

@@ -55,6 +55,9 @@ class Runtime {
     Workspace workspace_;
 };
 
+/// Turns dense attention into AttentionMode::retrofit. Throws: Error when a layer is sparse.
+void retrofit(ModelConfig& config);
+
 /// See Engine::load_session.
 Session load_session(std::shared_ptr<Runtime> runtime, const std::filesystem::path& path,
                      int max_context, ChoiceRecording recording, std::vector<std::byte>* extra);

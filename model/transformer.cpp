@@ -7,6 +7,7 @@
 
 #include "model/attention/dense.h"
 #include "model/attention/msa.h"
+#include "model/attention/retrofit.h"
 #include "model/attention/select.h"
 #include "model/cpu/math.h"
 #include "model/error.h"
@@ -19,6 +20,37 @@ std::ptrdiff_t offset(int row, int stride) {
     return static_cast<std::ptrdiff_t>(row) * stride;
 }
 
+/// Cosines and sines of one position.
+void angles_of(int position, std::span<const double> frequencies, float* cosines, float* sines) {
+    for (std::size_t i = 0; i < frequencies.size(); ++i) {
+        const SinCos angle = sincos_f64(position * frequencies[i]);
+        cosines[i] = static_cast<float>(angle.cos);
+        sines[i] = static_cast<float>(angle.sin);
+    }
+}
+
+bool is_retrofitted(const ModelConfig& config) {
+    return !config.layers.empty() && config.layers[0].attention == AttentionKind::retrofit;
+}
+
+/// The full blocks of one layer that end in (first, last] and are not stored yet.
+void seal_blocks(const ModelConfig& config, const Cpu& cpu, BlockTable& table, int first, int last,
+                 int layer, std::span<const double> frequencies) {
+    const int begin = std::max(first, table.size()) / kBlockTokens;
+    const int end = last / kBlockTokens;
+    if (begin >= end) return;
+    cpu.pool.parallel_for(end - begin, 1, [&](int from, int to) {
+        std::vector<float> cosines(frequencies.size());
+        std::vector<float> sines(frequencies.size());
+        for (int block = begin + from; block < begin + to; ++block) {
+            angles_of(block * kBlockTokens, frequencies, cosines.data(), sines.data());
+            seal_block(table.layout(), cpu.kernels,
+                       table.writable_block((block + 1) * kBlockTokens - 1), layer, config.rope,
+                       config.rope_dim, cosines.data(), sines.data());
+        }
+    });
+}
+
 /// The state of one call, so that the steps below read as formulas.
 class Pass {
   public:
@@ -27,10 +59,15 @@ class Pass {
 
     void embed(const PackedMatrix& embedding);
     void compute_angles(std::span<const double> frequencies);
-    void layer(const PackedLayer& layer, int index);
+    void layer(const PackedLayer& layer, int index, std::span<const double> frequencies);
     void head(const PackedWeights& weights);
 
   private:
+    /// Rows of one sequence that are still being evaluated.
+    struct Segment {
+        int first_row, n_rows, start;
+    };
+
     template <typename Body>
     void for_each_row(const Body& body) {
         cpu_.pool.parallel_for(n_, cpu_.pool.grain_for(n_, 4), [&](int begin, int end) {
@@ -41,12 +78,15 @@ class Pass {
         return sequences_[static_cast<std::size_t>(
             w_.rows[static_cast<std::size_t>(row)].sequence)];
     }
+    void extend_far_angles(std::span<const double> frequencies);
     void normalize(const std::vector<float>& weight, bool quantised);
     void project_inputs(const PackedLayer& layer);
     void rotate(float* head, int row) const;
+    void norm_heads(float* heads, int n_heads, int head_dim, const std::vector<float>& norm) const;
     void norm_and_rotate(float* heads, int n_heads, int row, int head_dim,
                          const std::vector<float>& norm) const;
     void rotate_and_store(const PackedLayer& layer, int index);
+    void attend_far(const AttentionCall& call, const Segment& segment);
     void keep_last_rows(const PackedLayer& layer);
     void attend(int index, const LayerConfig& layer, const PackedLayer& weights);
     void project_attended(const PackedMatrix& wo);
@@ -55,10 +95,6 @@ class Pass {
     void report_blocks(int index, int row) const;
     void report_experts(int index) const;
 
-    /// Rows of one sequence that are still being evaluated.
-    struct Segment {
-        int first_row, n_rows, start;
-    };
     const ModelConfig& config_;
     Cpu cpu_;
     Workspace& w_;
@@ -97,14 +133,26 @@ void Pass::embed(const PackedMatrix& embedding) {
 void Pass::compute_angles(std::span<const double> frequencies) {
     const int pairs = static_cast<int>(frequencies.size());
     for_each_row([&](int t) {
-        const int position = w_.rows[static_cast<std::size_t>(t)].position;
-        for (int i = 0; i < pairs; ++i) {
-            const SinCos angle = sincos_f64(position * frequencies[static_cast<std::size_t>(i)]);
-            const auto at = static_cast<std::size_t>(offset(t, pairs) + i);
-            w_.cosines[at] = static_cast<float>(angle.cos);
-            w_.sines[at] = static_cast<float>(angle.sin);
-        }
+        angles_of(w_.rows[static_cast<std::size_t>(t)].position, frequencies,
+                  w_.cosines.data() + offset(t, pairs), w_.sines.data() + offset(t, pairs));
     });
+    if (is_retrofitted(config_)) extend_far_angles(frequencies);
+}
+
+/// Row 0 is the fixed distance, row 1 + b stands this far behind the beginning of block b.
+void Pass::extend_far_angles(std::span<const double> frequencies) {
+    int last = 0;
+    for (const Workspace::Row& row : w_.rows) last = std::max(last, row.position);
+    const std::size_t pairs = frequencies.size();
+    const std::size_t rows = static_cast<std::size_t>(last / kBlockTokens) + 2;
+    const int distance = far_distance(config_.msa);
+    for (std::size_t row = w_.far_cosines.size() / pairs; row < rows; ++row) {
+        w_.far_cosines.resize((row + 1) * pairs);
+        w_.far_sines.resize((row + 1) * pairs);
+        const int begin = row == 0 ? 0 : static_cast<int>(row - 1) * kBlockTokens;
+        angles_of(begin + distance, frequencies, w_.far_cosines.data() + row * pairs,
+                  w_.far_sines.data() + row * pairs);
+    }
 }
 
 void Pass::normalize(const std::vector<float>& weight, bool quantised) {
@@ -155,17 +203,21 @@ void Pass::rotate(float* head, int row) const {
 }
 
 /// `norm` is empty, of one head's size (each head on its own) or of all heads together.
+void Pass::norm_heads(float* heads, int n_heads, int head_dim,
+                      const std::vector<float>& norm) const {
+    const int width = static_cast<int>(norm.size());
+    if (width == 0) return;
+    const int rows = width == head_dim ? n_heads : 1;
+    for (int row = 0; row < rows; ++row) {
+        float* x = heads + offset(row, width);
+        cpu_.kernels.rmsnorm(x, norm.data(), width, config_.norm_eps, x);
+    }
+}
+
 void Pass::norm_and_rotate(float* heads, int n_heads, int row, int head_dim,
                            const std::vector<float>& norm) const {
-    const int width = static_cast<int>(norm.size());
-    if (width > head_dim || (width == head_dim && n_heads == 1))
-        cpu_.kernels.rmsnorm(heads, norm.data(), width, config_.norm_eps, heads);
-    for (int h = 0; h < n_heads; ++h) {
-        float* head = heads + offset(h, head_dim);
-        if (width == head_dim && n_heads > 1)
-            cpu_.kernels.rmsnorm(head, norm.data(), head_dim, config_.norm_eps, head);
-        rotate(head, row);
-    }
+    norm_heads(heads, n_heads, head_dim, norm);
+    for (int h = 0; h < n_heads; ++h) rotate(heads + offset(h, head_dim), row);
 }
 
 void Pass::rotate_and_store(const PackedLayer& layer, int index) {
@@ -184,8 +236,15 @@ void Pass::rotate_and_store(const PackedLayer& layer, int index) {
         add_bias(q, layer.bq);
         add_bias(k, layer.bk);
         add_bias(v, layer.bv);
-        norm_and_rotate(q, config_.n_heads, t, head_dim, layer.q_norm);
-        cpu_.kernels.scale(q, softmax_scale, config_.n_heads * head_dim);
+        norm_heads(q, config_.n_heads, head_dim, layer.q_norm);
+        const int width = config_.n_heads * head_dim;
+        if (kinds.attention == AttentionKind::retrofit) {
+            float* unrotated = w_.index_q.data() + offset(t, width);
+            std::copy_n(q, width, unrotated);
+            cpu_.kernels.scale(unrotated, softmax_scale, width);
+        }
+        for (int h = 0; h < config_.n_heads; ++h) rotate(q + offset(h, head_dim), t);
+        cpu_.kernels.scale(q, softmax_scale, width);
         if (sparse)
             norm_and_rotate(w_.index_q.data() + offset(t, layer.index_wq.padded_rows()),
                             kinds.n_kv_heads, t, index_dim, layer.index_q_norm);
@@ -212,9 +271,11 @@ void Pass::keep_last_rows(const PackedLayer& layer) {
         std::vector<float>& values;
         int stride;
     };
-    const Rows all[] = {{w_.x, config_.dim},
-                        {w_.q, layer.wq.padded_rows()},
-                        {w_.index_q, layer.index_wq.padded_rows()}};
+    const bool far = !w_.far_cosines.empty();  // index_q holds the unrotated queries then
+    const Rows all[] = {
+        {w_.x, config_.dim},
+        {w_.q, layer.wq.padded_rows()},
+        {w_.index_q, far ? config_.n_heads * config_.head_dim : layer.index_wq.padded_rows()}};
     int kept = 0;
     std::vector<Segment> segments;
     for (const Segment& segment : segments_) {
@@ -252,6 +313,12 @@ void Pass::attend(int index, const LayerConfig& layer, const PackedLayer& weight
             attend_dense(call, cpu_.kernels, cpu_.pool, w_.attention);
             continue;
         }
+        if (layer.attention == AttentionKind::retrofit) {
+            attend_far(call, segment);
+            for (int row = segment.first_row; row < segment.first_row + segment.n_rows; ++row)
+                report_blocks(index, row);
+            continue;
+        }
         IndexCall branch;
         branch.msa = &config_.msa;
         branch.stride = weights.index_wq.padded_rows();
@@ -263,6 +330,20 @@ void Pass::attend(int index, const LayerConfig& layer, const PackedLayer& weight
         for (int row = segment.first_row; row < segment.first_row + segment.n_rows; ++row)
             report_blocks(index, row);
     }
+}
+
+void Pass::attend_far(const AttentionCall& call, const Segment& segment) {
+    RetrofitCall retrofit;
+    retrofit.msa = &config_.msa;
+    retrofit.rope = config_.rope;
+    retrofit.rope_dim = config_.rope_dim;
+    retrofit.queries =
+        w_.index_q.data() + offset(segment.first_row, config_.n_heads * config_.head_dim);
+    retrofit.far_cosines = w_.far_cosines.data();
+    retrofit.far_sines = w_.far_sines.data();
+    retrofit.selected =
+        w_.selected.data() + offset(segment.first_row, call.n_kv_heads() * config_.msa.top_k);
+    attend_retrofit(call, retrofit, cpu_.kernels, cpu_.pool, w_.attention);
 }
 
 /// Whether the choices of a row are recorded.
@@ -324,10 +405,15 @@ void Pass::feed_forward(const PackedLayer& layer, int index) {
     gated_mlps(config_, cpu_, {&all, 1}, a, w_.mlp, w_.projected.data(), w_.x.data());
 }
 
-void Pass::layer(const PackedLayer& layer, int index) {
+void Pass::layer(const PackedLayer& layer, int index, std::span<const double> frequencies) {
     normalize(layer.attn_norm, layer.reads_codes());
     project_inputs(layer);
     rotate_and_store(layer, index);
+    const AttentionKind kind = config_.layers[static_cast<std::size_t>(index)].attention;
+    if (kind == AttentionKind::retrofit)
+        for (const Segment& segment : segments_)
+            seal_blocks(config_, cpu_, *sequence_of(segment.first_row).kv, segment.start,
+                        segment.start + segment.n_rows, index, frequencies);
     if (index + 1 == config_.n_layers()) keep_last_rows(layer);
     if (n_ == 0) return;
     attend(index, config_.layers[static_cast<std::size_t>(index)], layer);
@@ -403,6 +489,8 @@ void check_supported(const ModelConfig& config, const PackedWeights& weights) {
             refuse(config, fmt::format("layer {}: {} query heads do not divide among {} KV heads",
                                        i, config.n_heads, layer.n_kv_heads));
         if (layer.attention == AttentionKind::msa) check_msa(config);
+        if (layer.attention == AttentionKind::retrofit && !is_retrofitted(config))
+            refuse(config, "only some layers are retrofitted");
         if (layer.attention == AttentionKind::msa && layer.n_kv_heads > kMostSelectedBlocks)
             refuse(config, fmt::format("layer {}: {} index heads; expected at most {}", i,
                                        layer.n_kv_heads, kMostSelectedBlocks));
@@ -437,13 +525,13 @@ Workspace::Workspace(const ModelConfig& config, const PackedWeights& weights, in
     q = floats(q_rows);
     k = floats(kv_rows);
     v = floats(kv_rows);
-    index_q = floats(index_rows);
+    index_q = floats(is_retrofitted(config) ? config.n_heads * config.head_dim : index_rows);
     index_k = floats(index_k_rows);
     attended.values = floats(config.n_heads * config.head_dim);
     projected = floats((config.dim + kPanelRows - 1) / kPanelRows * kPanelRows);
     cosines = floats(config.rope_dim / 2);
     sines = floats(config.rope_dim / 2);
-    if (index_rows > 0)
+    if (index_rows > 0 || is_retrofitted(config))
         selected.resize(n * static_cast<std::size_t>(config.n_kv_heads * config.msa.top_k));
 }
 
@@ -460,12 +548,18 @@ Transformer::Transformer(const ModelConfig& config, const PackedWeights& weights
     }
 }
 
+void Transformer::seal(BlockTable& table, int first, int last) const {
+    if (!is_retrofitted(config_)) return;
+    for (int layer = 0; layer < config_.n_layers(); ++layer)
+        seal_blocks(config_, {kernels_, pool_}, table, first, last, layer, frequencies_);
+}
+
 void Transformer::forward(std::span<const Sequence> sequences, Workspace& workspace) const {
     Pass pass(config_, kernels_, pool_, workspace, sequences);
     pass.embed(weights_.token_embedding);
     pass.compute_angles(frequencies_);
     for (int i = 0; i < config_.n_layers(); ++i)
-        pass.layer(weights_.layers[static_cast<std::size_t>(i)], i);
+        pass.layer(weights_.layers[static_cast<std::size_t>(i)], i, frequencies_);
     pass.head(weights_);
 }
 

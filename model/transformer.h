@@ -44,15 +44,16 @@ struct Workspace {
     };
     int max_tokens;
     std::vector<Row> rows;
-    std::vector<float> x;                 ///< residual stream [n, dim]
-    RowBuffer normed;                     ///< [n, dim]
-    std::vector<float> q, k, v;           ///< [n, padded rows of wq, wk, wv]
-    std::vector<float> index_q, index_k;  ///< [n, padded rows of index_wq, index_wk]
-    RowBuffer attended;                   ///< [n, n_heads * head_dim]
-    std::vector<float> projected;         ///< [n, padded dim]
-    std::vector<float> cosines, sines;    ///< [n, rope_dim / 2]
-    std::vector<float> logits;            ///< [sequences, padded rows of the output head]
-    std::vector<std::int32_t> selected;   ///< [n, n_kv_heads, msa.top_k]
+    std::vector<float> x;                       ///< residual stream [n, dim]
+    RowBuffer normed;                           ///< [n, dim]
+    std::vector<float> q, k, v;                 ///< [n, padded rows of wq, wk, wv]
+    std::vector<float> index_q, index_k;        ///< [n, padded rows of index_wq, index_wk]
+    RowBuffer attended;                         ///< [n, n_heads * head_dim]
+    std::vector<float> projected;               ///< [n, padded dim]
+    std::vector<float> far_cosines, far_sines;  ///< see RetrofitCall; grows with the context
+    std::vector<float> cosines, sines;          ///< [n, rope_dim / 2]
+    std::vector<float> logits;                  ///< [sequences, padded rows of the output head]
+    std::vector<std::int32_t> selected;         ///< [n, n_kv_heads, msa.top_k]
     AttentionScratch attention;
     MlpScratch mlp;
     MoeScratch moe;
@@ -70,6 +71,10 @@ class Transformer {
     /// Requires: at most workspace.max_tokens tokens in all, at least one each, ids in range, all
     /// tables distinct. Threads: one call at a time.
     void forward(std::span<const Sequence> sequences, Workspace& workspace) const;
+
+    /// Computes what retrofitted layers keep of the full blocks that begin in [first, last).
+    /// Requires: their keys are written, and first is not below table.size().
+    void seal(BlockTable& table, int first, int last) const;
 
   private:
     const ModelConfig& config_;

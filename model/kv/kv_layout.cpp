@@ -23,6 +23,11 @@ std::size_t channels_together(KvType type) {
     return type == KvType::int13 ? 2 : 1;
 }
 
+/// Smallest and largest values of one head.
+std::size_t bounds_bytes(int head_dim) {
+    return 2 * static_cast<std::size_t>(head_dim) * sizeof(float);
+}
+
 template <typename Element>
 void scatter(const std::byte* row, std::size_t count, std::byte* column) {
     for (std::size_t d = 0; d < count; ++d)
@@ -76,9 +81,12 @@ KvLayout::KvLayout(const ModelConfig& config, KvType type, KvType index_type)
       index_dim_(config.msa.index_dim) {
     for (const LayerConfig& layer : config.layers) {
         const bool index = layer.attention == AttentionKind::msa;
-        layers_.push_back({block_bytes_, layer.n_kv_heads, index});
+        const bool bounds = layer.attention == AttentionKind::retrofit;
+        layers_.push_back({block_bytes_, layer.n_kv_heads, index, bounds});
         block_bytes_ += static_cast<std::size_t>(layer.n_kv_heads) * 2 * half_bytes();
         if (index) block_bytes_ += stored_bytes(index_type_, index_dim_);
+        if (bounds)
+            block_bytes_ += static_cast<std::size_t>(layer.n_kv_heads) * bounds_bytes(head_dim_);
     }
 }
 
@@ -104,6 +112,11 @@ std::size_t KvLayout::values(int layer, int head) const {
 
 std::size_t KvLayout::index_keys(int layer) const {
     return keys(layer, n_kv_heads(layer));
+}
+
+std::size_t KvLayout::bounds(int layer, int head) const {
+    return keys(layer, n_kv_heads(layer)) +
+           static_cast<std::size_t>(head) * bounds_bytes(head_dim_);
 }
 
 void KvLayout::store(const CpuKernels& kernels, std::byte* block, int layer, int head, int token,

@@ -1,11 +1,12 @@
 #pragma once
 // Where the keys and values of 128 tokens lie inside one block of memory.
 //
-//   block  = layer[n_layers]        layer = head[n_kv_heads of that layer] index?
+//   block  = layer[n_layers]        layer = head[n_kv_heads of that layer] index? bounds?
 //   head   = keys values            keys  = element[head_dim][128] scale[128]?
 //                                   values = element[128][head_dim] scale[128]?
 //   index  = element[index_dim][128] scale[128]?     of layers with an index branch;
 //            int13: element[index_dim / 2][128][2] scale[128]
+//   bounds = f32[n_kv_heads][2][head_dim]            of retrofitted layers: see retrofit.h
 //
 // Types and scales: see KvType. Keys are transposed so that scores of 8 tokens are one vector; see
 // CpuKernels::attend. Index keys have a type of their own: a wrong score there swaps a whole block.
@@ -29,11 +30,13 @@ class KvLayout {
     int n_layers() const { return static_cast<int>(layers_.size()); }
     int n_kv_heads(int layer) const { return at(layer).n_kv_heads; }
     bool has_index(int layer) const { return at(layer).index; }
+    bool has_bounds(int layer) const { return at(layer).bounds; }
     std::size_t block_bytes() const { return block_bytes_; }
     /// Offsets inside a block. Requires: valid layer and head.
     std::size_t keys(int layer, int head) const;
     std::size_t values(int layer, int head) const;
-    std::size_t index_keys(int layer) const;  ///< requires has_index(layer)
+    std::size_t index_keys(int layer) const;        ///< requires has_index(layer)
+    std::size_t bounds(int layer, int head) const;  ///< requires has_bounds(layer)
     /// Where the scales lie after the start of keys or values, and of index keys. Requires: a type
     /// that has scales.
     std::size_t scales_offset() const;
@@ -54,6 +57,7 @@ class KvLayout {
         std::size_t offset = 0;
         int n_kv_heads = 0;
         bool index = false;
+        bool bounds = false;
     };
     const Layer& at(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
     std::size_t half_bytes() const;  ///< of one head's keys, or of its values
