@@ -75,7 +75,8 @@ TEST_SUITE("harnesses/cli") {
         const auto help = skein_run(home, {"--help"});
         CHECK(help.exit_code == 0);
         for (const char* command :
-             {"run", "resume", "replay", "log", "tasks", "model", "bench", "doctor", "config"}) {
+             {"run", "resume", "replay", "log", "tasks", "model", "bench", "eval", "doctor",
+              "config"}) {
             CAPTURE(command);
             CHECK(has(help.out, command));
             CHECK(skein_run(home, {command, "--help"}).exit_code == 0);
