@@ -22,6 +22,7 @@ namespace {
 
 struct BenchFlags {
     std::string model, peer_json, peer_model, fill = "prefill", folder;
+    std::string attention = "model", kv = "int16";
     int threads = 0, prompt = 512, decode = 64, repetitions = 5;
     std::vector<int> depths = {0};
 };
@@ -47,13 +48,16 @@ struct Row {
 /// Prints rows as they come and keeps them for the last JSON object.
 class Table {
   public:
-    Table(const CliContext& context, const model::Engine& engine, const BenchFlags& flags)
+    Table(const CliContext& context, const model::Engine& engine, const BenchFlags& flags,
+          const std::string& peer_engine = "")
         : json_(context.json), roof_(model::machine_roof(engine.threads())) {
         about_ = {{"model", engine.path().string()},
                   {"threads", engine.threads()},
                   {"numerics", engine.numerics_version()},
                   {"fill", flags.fill}};
+        if (!peer_engine.empty()) about_["peer_engine"] = peer_engine;
         if (json_) return;
+        if (!peer_engine.empty()) fmt::print("peer: {}\n", peer_engine);
         fmt::print("{} on {} threads, {}, cache filled by {}\n", engine.path().filename().string(),
                    engine.threads(), engine.numerics_version(), flags.fill);
         fmt::print("roof: {:.1f} GB/s read, {:.0f} GOP/s int16, {:.0f} GFLOP/s f32\n",
@@ -124,13 +128,14 @@ class Table {
     boost::json::array rows_;
 };
 
-std::shared_ptr<const model::Engine> load(
-    const BenchFlags& flags, model::AttentionMode attention = model::AttentionMode::model) {
+std::shared_ptr<const model::Engine> load(const BenchFlags& flags,
+                                          std::optional<model::AttentionMode> attention = {}) {
     ModelSettings settings;
     if (!flags.model.empty()) settings.path = flags.model;
     model::EngineOptions options;
     options.threads = flags.threads;
-    options.attention = attention;
+    options.attention = attention.value_or(attention_of(flags.attention));
+    options.kv = kv_type_of(flags.kv);
     return model::Engine::load(model_path(settings), options);
 }
 
@@ -172,7 +177,7 @@ ExitCode bench_speed(const CliContext& context, const BenchFlags& flags, model::
     const auto engine = load(flags);
     if (peer && flags.peer_model.empty()) peer->choose_model_of(engine->path());
     if (peer && !flags.peer_model.empty()) peer->choose_model(flags.peer_model);
-    Table table(context, *engine, flags);
+    Table table(context, *engine, flags, peer ? peer->engine() : "");
     for (const int depth : flags.depths) {
         PrefillBar bar("fill");
         const model::SpeedReport speed =
@@ -281,6 +286,13 @@ void add_bench_command(CLI::App& root, CliContext& context) {
         CLI::App* sub = app->add_subcommand(name, help);
         sub->add_option("--model", flags->model, "Model file (default: the default model)");
         sub->add_option("--threads", flags->threads, "Inference threads (0: all cores)");
+        sub->add_option("--attention", flags->attention,
+                        "What the model was trained for, or another mode of attention")
+            ->check(CLI::IsMember({"model", "dense", "local", "retrofit"}))
+            ->capture_default_str();
+        sub->add_option("--kv", flags->kv, "How keys and values are kept")
+            ->check(CLI::IsMember({"f32", "f16", "bf16", "int16", "int8"}))
+            ->capture_default_str();
         sub->add_option("--depth,--depths", flags->depths,
                         "Tokens already in the context: numbers, or 4k, 128k, 1m; commas between")
             ->delimiter(',')
