@@ -137,11 +137,10 @@ std::vector<Evaluation> leaders(const KernelSession& session, Arm arm, std::size
 }
 
 /// Times a program as a finalist; a noisy timing is repeated, because a neighbour may have gone.
-awaitable<Evaluation> time_finalist(KernelSession& session, Candidate program,
-                                    std::string proposer) {
-    constexpr int kTries = 3;
+awaitable<Evaluation> time_finalist(KernelSession& session, Candidate program, std::string proposer,
+                                    int tries) {
     Evaluation evaluation;
-    for (int i = 0; i < kTries; ++i) {
+    for (int i = 0; i < tries; ++i) {
         auto pending = session.evaluate_source(program, proposer, Arm::final, Stage::final);
         evaluation = co_await std::move(pending);
         if (evaluation.verdict.status != VerdictStatus::noisy) break;
@@ -149,18 +148,18 @@ awaitable<Evaluation> time_finalist(KernelSession& session, Candidate program,
     co_return evaluation;
 }
 
-awaitable<Evaluation> retime(KernelSession& session, Evaluation candidate) {
+awaitable<Evaluation> retime(KernelSession& session, Evaluation candidate, int tries) {
     Candidate program{session.source_of(candidate), candidate.flags};
-    auto pending = time_finalist(session, std::move(program), candidate.proposer);
+    auto pending = time_finalist(session, std::move(program), candidate.proposer, tries);
     Evaluation evaluation = co_await std::move(pending);
     evaluation.configuration = std::move(candidate.configuration);
     co_return evaluation;
 }
 
 /// The anchor graded like a finalist: what the machine's noise looks like today.
-awaitable<Evaluation> time_anchor(KernelSession& session, TaskResult& result) {
+awaitable<Evaluation> time_anchor(KernelSession& session, TaskResult& result, int tries) {
     Candidate anchor{session.task().anchor_source, {}};
-    auto pending = time_finalist(session, std::move(anchor), "anchor");
+    auto pending = time_finalist(session, std::move(anchor), "anchor", tries);
     Evaluation evaluation = co_await std::move(pending);
     if (evaluation.verdict.timed()) {
         result.noise_low = evaluation.verdict.speedup_low;
@@ -169,20 +168,23 @@ awaitable<Evaluation> time_anchor(KernelSession& session, TaskResult& result) {
     co_return evaluation;
 }
 
-/// In-loop times choose who is timed again; only the second timing is a result.
+/// In-loop times choose who is timed again; only the second timing is a result. A search that was
+/// stopped by time has one finalist and repeats nothing, or the end would take as long again.
+/// Whether it was is in the record, so a resumed run decides the same.
 awaitable<void> decide(KernelSession& session, const OptimiseOptions& options, TaskResult& result) {
-    auto timing = time_anchor(session, result);
+    const int tries = result.stopped_by_time ? 1 : 3;
+    const int finalists = result.stopped_by_time ? 1 : options.finalists;
+    auto timing = time_anchor(session, result, tries);
     Evaluation anchor = co_await std::move(timing);
     std::optional<Evaluation> winner;
-    for (Evaluation& candidate :
-         leaders(session, Arm::main, static_cast<std::size_t>(options.finalists))) {
-        auto pending = retime(session, std::move(candidate));
+    for (Evaluation& candidate : leaders(session, Arm::main, static_cast<std::size_t>(finalists))) {
+        auto pending = retime(session, std::move(candidate), tries);
         Evaluation timed = co_await std::move(pending);
         if (!timed.verdict.timed()) continue;
         if (!winner || timed.verdict.speedup > winner->verdict.speedup) winner = std::move(timed);
     }
     for (Evaluation& candidate : leaders(session, Arm::random, 1)) {
-        auto pending = retime(session, std::move(candidate));
+        auto pending = retime(session, std::move(candidate), tries);
         const Evaluation timed = co_await std::move(pending);
         if (timed.verdict.timed()) result.random_control = timed.verdict.speedup;
     }

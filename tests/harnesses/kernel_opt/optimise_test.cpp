@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 
 #include "agent/llm/scripted_model.h"
@@ -160,6 +161,8 @@ TEST_SUITE("harnesses/kernel_opt/optimise") {
         CHECK(result.stopped_by_time);
         CHECK(result.evaluations == 8);
         CHECK(result.control_evaluations == 8);
+        // The end is short too: the anchor, one finalist and the control's best, each once.
+        CHECK(std::ranges::count(result.history, Arm::final, &Evaluation::arm) == 3);
     }
 
     TEST_CASE("tools: a move that is not on offer is refused and evaluates nothing") {
