@@ -90,6 +90,25 @@ void attack_init() {
     show("prlimit", prlimit(1, RLIMIT_CPU, nullptr, nullptr));
 }
 
+/// What a debugger does: a child that asks to be traced, stopped once and let go.
+void trace_own_child() {
+    const pid_t child = fork();
+    if (child == 0) {
+        const long asked = ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        if (asked != 0) _exit(errno);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSTOPPED(status)) {
+        show("continue", ptrace(PTRACE_CONT, child, nullptr, nullptr));
+        waitpid(child, &status, 0);
+    }
+    errno = WEXITSTATUS(status);
+    show("trace", errno == 0 ? 0 : -1);
+}
+
 long open_socket(int family, int type, int protocol) {
     return socket(family, type, protocol);
 }
@@ -244,6 +263,7 @@ int main(int argc, char** argv) {
     if (is("shared-memory"))
         shared_memory(static_cast<int>(number(2)), static_cast<size_t>(number(3)) << 20);
     if (is("init")) attack_init();
+    if (is("trace")) trace_own_child();
     if (is("sockets")) sockets();
     if (is("network")) outside_network(static_cast<int>(number(2)));
     if (is("abstract")) unix_socket(argv[2], true);

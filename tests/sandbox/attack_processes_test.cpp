@@ -104,7 +104,6 @@ TEST_CASE("21: a spinning command that ignores TERM is killed at its deadline") 
     CHECK(result.out.text() == "begun\n");
     CHECK(result.wall_time >= 500ms);
     CHECK(within(result, 2500ms));
-    CHECK(result.cpu_time > 0us);
     CHECK(survivors_after(1s).empty());
 }
 

@@ -28,7 +28,8 @@ T run_now(boost::asio::awaitable<T> work) {
 inline void run_now(boost::asio::awaitable<void> work) {
     boost::asio::io_context context;
     std::exception_ptr failure;
-    boost::asio::co_spawn(context, std::move(work), [&](std::exception_ptr error) { failure = error; });
+    boost::asio::co_spawn(context, std::move(work),
+                          [&](std::exception_ptr error) { failure = error; });
     context.run();
     if (failure) std::rethrow_exception(failure);
 }
