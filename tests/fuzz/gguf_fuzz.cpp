@@ -1,5 +1,5 @@
-// Any bytes as a GGUF file: parse, read config, vocabulary and tensors. Only model::Error may come
-// out.
+// Any bytes as a GGUF file: parse, read config, vocabulary and tensors, bind them. Only
+// model::Error may come out.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +10,7 @@
 #include "model/load/gguf.h"
 #include "model/load/gguf_model.h"
 #include "model/load/quant.h"
+#include "tests/fuzz/bind_everything.h"
 
 using namespace skein::model;
 
@@ -25,16 +26,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             dequantize(tensor.type, tensor.data, block);
             dequantize(tensor.type, tensor.data + tensor.bytes - info.block_bytes, block);
         }
-        try {
-            const auto find = [&](std::string_view name) -> const Tensor* {
-                for (const Tensor& t : index.tensors) {
-                    if (t.name == name) return &t;
-                }
-                return nullptr;
-            };
-            text += gguf_config(index, find).layers.size();
-        } catch (const Error&) {
-        }
+        const auto find = [&](std::string_view name) -> const Tensor* {
+            for (const Tensor& t : index.tensors) {
+                if (t.name == name) return &t;
+            }
+            return nullptr;
+        };
+        text += skein::test::bind_everything(index.tensors, "gguf", [&](ConfigOptions options) {
+            return gguf_config(index, find, options);
+        });
         text += gguf_vocabulary(index).texts.size();
         if (text == static_cast<std::size_t>(-1)) return 1;  // keeps the work observable
     } catch (const Error&) {
