@@ -111,10 +111,28 @@ fs::path model_path(const ModelSettings& settings) {
     return path;
 }
 
+model::AttentionMode attention_of(std::string_view name) {
+    using Mode = model::AttentionMode;
+    for (const Mode mode : {Mode::model, Mode::dense, Mode::local, Mode::retrofit})
+        if (name == model::attention_mode_name(mode)) return mode;
+    throw model::Error(
+        fmt::format("attention '{}' is not known; expected model, dense, local or retrofit", name));
+}
+
+model::KvType kv_type_of(std::string_view name) {
+    using Type = model::KvType;
+    for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::int16, Type::int8})
+        if (name == model::kv_type_name(type)) return type;
+    throw model::Error(
+        fmt::format("KV type '{}' is not known; expected f32, f16, bf16, int16 or int8", name));
+}
+
 std::unique_ptr<agent::LanguageModel> load_model(const ModelSettings& settings,
                                                  ProgressView& progress) {
     model::EngineOptions options;
     options.threads = settings.threads;
+    options.attention = attention_of(settings.attention);
+    options.kv = kv_type_of(settings.kv);
     const fs::path path = model_path(settings);
     auto engine = model::Engine::load(path, options);
     progress.say(fmt::format("model {}, {} threads, {}", path.string(), engine->threads(),

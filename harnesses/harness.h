@@ -10,6 +10,7 @@
 #include "harnesses/config/config.h"
 #include "harnesses/progress.h"
 #include "harnesses/run_directory.h"
+#include "model/engine.h"
 #include "sandbox/sandbox.h"
 
 namespace skein::harnesses {
@@ -43,6 +44,9 @@ RunOutcome run_agent_harness(RunContext& context);
 
 /// The file a model setting means. Throws: UsageError when the default model is not there.
 std::filesystem::path model_path(const ModelSettings& settings);
+/// By the names of the configuration. Throws: model::Error naming the known ones.
+model::AttentionMode attention_of(std::string_view name);
+model::KvType kv_type_of(std::string_view name);
 /// Loads the model of these settings. Throws: model::Error.
 std::unique_ptr<agent::LanguageModel> load_model(const ModelSettings& settings,
                                                  ProgressView& progress);

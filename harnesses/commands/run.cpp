@@ -13,7 +13,7 @@ namespace skein::harnesses {
 namespace {
 
 struct RunFlags {
-    std::string what, model, thinking;
+    std::string what, model, thinking, attention;
     std::filesystem::path run_dir, workspace;
     std::vector<std::string> tasks;
     int evaluations = 0, threads = 0;
@@ -44,6 +44,7 @@ void apply(const RunFlags& flags, HarnessConfig& config) {
         if (flags.threads > 0) model.threads = flags.threads;
         if (flags.seed) model.seed = *flags.seed;
         if (!flags.thinking.empty()) model.thinking = flags.thinking;
+        if (!flags.attention.empty()) model.attention = flags.attention;
     }
     if (!flags.run_dir.empty()) config.run_dir = std::filesystem::absolute(flags.run_dir);
     if (!flags.workspace.empty()) config.workspace = std::filesystem::absolute(flags.workspace);
@@ -96,6 +97,9 @@ void add_run_command(CLI::App& root, CliContext& context) {
     app->add_option("--seed", flags->seed, "Seed of search and sampling");
     app->add_option("--thinking", flags->thinking, "Whether the model reasons before it answers")
         ->check(CLI::IsMember({"adaptive", "enabled", "disabled"}));
+    app->add_option("--attention", flags->attention,
+                    "What the model was trained for, or retrofit: a dense model on selected blocks")
+        ->check(CLI::IsMember({"model", "dense", "local", "retrofit"}));
     app->add_option("--time", flags->time_seconds, "Time for the whole run, in seconds")
         ->transform(CLI::AsNumberWithUnit(
             std::map<std::string, double>{{"s", 1.0}, {"m", 60.0}, {"h", 3600.0}}));

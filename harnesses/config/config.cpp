@@ -41,6 +41,12 @@ const Section<ModelSettings>& model_section() {
          field("thinking_tokens", &S::thinking_tokens, integer<int>(0, kAnyCount),
                "after so many tokens a reply's reasoning is closed; 0 means no limit",
                {"thinking_budget", "reasoning_budget", "budget_tokens"}),
+         field("attention", &S::attention, choice({"model", "dense", "local", "retrofit"}),
+               "model is what the model was trained for; retrofit runs a dense model on selected "
+               "blocks, up to a million tokens; dense and local are comparisons for sparse models",
+               {"attention_mode"}),
+         field("kv", &S::kv, choice({"f32", "f16", "bf16", "int16", "int8"}),
+               "how keys and values are kept", {"kv_type", "cache_type"}),
          field("chat_format", &S::chat_format, identifier(),
                "how conversations are written; auto takes what the model file says",
                {"chat_template", "template"})},

@@ -43,6 +43,8 @@ struct ModelSettings {
     std::string thinking = "adaptive";  ///< "adaptive", "enabled", "disabled"
     int thinking_tokens = 0;            ///< of one reply; 0: no limit of its own
     std::string chat_format = "auto";   ///< "auto": what the model file says
+    std::string attention = "model";    ///< "model", "dense", "local", "retrofit"
+    std::string kv = "int16";           ///< "f32", "f16", "bf16", "int16", "int8"
 };
 
 struct ToolsetSettings {

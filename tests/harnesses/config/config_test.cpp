@@ -44,7 +44,7 @@ version: 1
 models:
   main: {path: models/a.gguf, threads: 2, max_context: 4096, temperature: 1.0, top_k: 40,
          top_p: 0.95, min_p: 0.05, seed: 7, thinking: enabled, thinking_tokens: 512,
-         chat_format: minimax-m3}
+         chat_format: minimax-m3, attention: retrofit, kv: int8}
 agents:
   root:
     model: main
@@ -90,6 +90,8 @@ TEST_SUITE("harnesses/config") {
         CHECK(model.thinking == "enabled");
         CHECK(model.thinking_tokens == 512);
         CHECK(model.chat_format == "minimax-m3");
+        CHECK(model.attention == "retrofit");
+        CHECK(model.kv == "int8");
         const AgentSettings& agent = config.agents.at("root");
         CHECK(agent.instruction == "First line.\n\ta tab, \"quotes\", ${HOME} $5 $$ {x}\n");
         REQUIRE(agent.toolsets.size() == 2);
