@@ -10,6 +10,7 @@
 #include "model/cpu/huge_buffer.h"
 #include "model/cpu/roof.h"
 #include "model/cpu/thread_pool.h"
+#include "model/kv/kv_layout.h"
 
 namespace skein::model {
 namespace {
@@ -58,28 +59,32 @@ double projection_weights(const ModelConfig& config) {
     return weights;
 }
 
-/// Whether blocks are selected in this layer, and how many tokens one after `depth` others sees.
-struct LayerSight {
-    bool selects = false;
-    double tokens = 0;
-    LayerSight(const Engine& engine, const LayerConfig& layer, double depth) {
-        const MsaConfig& msa = engine.config().msa;
-        const bool sparse =
-            layer.attention == AttentionKind::msa && engine.attention() != AttentionMode::dense;
-        selects = sparse && engine.attention() == AttentionMode::model;
-        tokens = depth + 1;
-        if (sparse) tokens = std::min(tokens, 1.0 * msa.top_k * msa.block_tokens);
-    }
-};
+/// Tokens that one token after `depth` others attends to in this layer.
+double tokens_seen(const ModelConfig& config, const LayerConfig& layer, double depth) {
+    const MsaConfig& msa = config.msa;
+    const bool selects = layer.attention != AttentionKind::dense;
+    return selects ? std::min(depth + 1, 1.0 * msa.top_k * msa.block_tokens) : depth + 1;
+}
 
-/// Bytes of one stored channel, scales included. Keys, values and index keys are of one type.
-double bytes_per_channel(const Engine& engine) {
-    double channels = 0;
-    for (const LayerConfig& layer : engine.config().layers) {
-        channels += 2.0 * layer.n_kv_heads * engine.config().head_dim;
-        if (layer.attention == AttentionKind::msa) channels += engine.config().msa.index_dim;
+/// What choosing blocks takes in one layer.
+void add_selection(const Engine& engine, const KvLayout& layout, const LayerConfig& layer,
+                   double depth, int tokens, StepWork& work) {
+    const ModelConfig& config = engine.config();
+    // The control selects nothing: it knows its blocks.
+    if (engine.attention() == AttentionMode::local) return;
+    const double blocks = depth / kBlockTokens;
+    double bytes = 0;
+    if (layer.attention == AttentionKind::msa) {
+        const bool integers = engine.index_kv_type() == KvType::int13;
+        (integers ? work.index_ops : work.attention_flops) +=
+            2.0 * layer.n_kv_heads * config.msa.index_dim * (depth + 1) * tokens;
+        bytes = static_cast<double>(layout.index_bytes()) * (depth + 1) / kBlockTokens;
+    } else if (layer.attention == AttentionKind::retrofit) {
+        // Two products, a maximum and a sum for each channel of a block's bounds.
+        work.attention_flops += 4.0 * config.n_heads * config.head_dim * blocks * tokens;
+        bytes = static_cast<double>(layout.bounds_bytes()) * layer.n_kv_heads * blocks;
     }
-    return static_cast<double>(engine.kv_bytes_per_token()) / channels;
+    if (tokens == 1) work.index_bytes += bytes;
 }
 
 /// A timeline of `depth` tokens and what comes after them, measured again and again.
@@ -168,21 +173,18 @@ double best_rate(ThreadPool& pool, const Work& work) {
 
 StepWork step_work(const Engine& engine, int depth, int tokens) {
     const ModelConfig& config = engine.config();
-    const double channel = bytes_per_channel(engine);
+    const KvLayout layout(config, engine.kv_type(), engine.index_kv_type());
+    const double head_bytes = static_cast<double>(layout.head_bytes()) / kBlockTokens;
     const double middle = depth + 0.5 * (tokens - 1);
     StepWork work;
     work.weight_bytes = static_cast<double>(engine.weight_bytes());
     work.projection_ops =
         2.0 * (projection_weights(config) * tokens + 1.0 * config.dim * config.vocab_size);
     for (const LayerConfig& layer : config.layers) {
-        const LayerSight sight(engine, layer, middle);
-        work.attention_flops += 4.0 * config.n_heads * config.head_dim * sight.tokens * tokens;
-        if (tokens == 1)
-            work.kv_bytes += 2.0 * layer.n_kv_heads * config.head_dim * channel * sight.tokens;
-        if (!sight.selects) continue;
-        const double scores = config.msa.index_dim * (middle + 1);
-        work.attention_flops += 2.0 * layer.n_kv_heads * scores * tokens;
-        if (tokens == 1) work.index_bytes += scores * channel;
+        const double seen = tokens_seen(config, layer, middle);
+        work.attention_flops += 4.0 * config.n_heads * config.head_dim * seen * tokens;
+        if (tokens == 1) work.kv_bytes += layer.n_kv_heads * head_bytes * seen;
+        add_selection(engine, layout, layer, middle, tokens, work);
     }
     return work;
 }
@@ -264,7 +266,7 @@ double MachineRoof::least_seconds(const StepWork& work) const {
         return giga > 0 ? amount / giga / 1e9 : 0;
     };
     return std::max(seconds(work.bytes(), read_gb_per_s),
-                    seconds(work.projection_ops, madd_int16_gop_per_s) +
+                    seconds(work.projection_ops + work.index_ops, madd_int16_gop_per_s) +
                         seconds(work.attention_flops, fma_f32_gflop_per_s));
 }
 

@@ -28,13 +28,15 @@ struct SpeedOptions {
     bool synthetic = false;
 };
 
-/// What one evaluation cannot avoid: bytes read once, operations of the projections, and those of
-/// attention (scores, weighted sums, index scores). A multiply and an add count as two.
+/// What one evaluation cannot avoid: bytes read once, and operations: of the projections and of
+/// index scores on int13 keys (16-bit integers), and of attention (floats; index scores on other
+/// types too). A multiply and an add count as two.
 struct StepWork {
     double weight_bytes = 0;
     double kv_bytes = 0;
     double index_bytes = 0;
     double projection_ops = 0;
+    double index_ops = 0;
     double attention_flops = 0;
     double bytes() const { return weight_bytes + kv_bytes + index_bytes; }
 };

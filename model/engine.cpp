@@ -89,6 +89,8 @@ class LoadedEngine final : public Engine {
     Isa isa() const override { return runtime_->kernels().isa; }
     std::string numerics_version() const override { return runtime_->numerics_version(); }
     AttentionMode attention() const override { return runtime_->attention(); }
+    KvType kv_type() const override { return runtime_->layout().type(); }
+    KvType index_kv_type() const override { return runtime_->layout().index_type(); }
     std::size_t kv_memory_bytes() const override { return runtime_->blocks().memory_bytes(); }
     std::size_t kv_spilled_bytes() const override { return runtime_->blocks().spilled_bytes(); }
     std::size_t weight_bytes() const override { return runtime_->weights().bytes_per_token; }
@@ -97,11 +99,12 @@ class LoadedEngine final : public Engine {
     }
 
   private:
-    static std::shared_ptr<Runtime> make_runtime(const ModelFile& file,
-                                                 const EngineOptions& options) {
+    static std::shared_ptr<Runtime> make_runtime(const ModelFile& file, EngineOptions options) {
         ModelConfig config =
             file.config({.dense_approximation = options.attention == AttentionMode::dense});
-        if (options.attention == AttentionMode::local) config.msa.local_blocks = config.msa.top_k;
+        if (options.attention == AttentionMode::dense && !config.dense_approximation)
+            options.attention = AttentionMode::model;
+        if (options.attention == AttentionMode::local) keep_local_blocks(config);
         const Weights weights = bind_weights(file, config);
         return std::make_shared<Runtime>(std::move(config), weights, options);
     }
@@ -131,6 +134,17 @@ Runtime::Runtime(ModelConfig config, const Weights& weights, const EngineOptions
 void Runtime::evaluate(std::span<const Sequence> sequences) {
     const std::lock_guard lock(mutex_);
     transformer_.forward(sequences, workspace_);
+}
+
+void keep_local_blocks(ModelConfig& config) {
+    const bool sparse =
+        std::any_of(config.layers.begin(), config.layers.end(),
+                    [](const LayerConfig& layer) { return layer.attention == AttentionKind::msa; });
+    if (!sparse)
+        throw Error(
+            "engine option attention: 'local' is a control for models with sparse layers; "
+            "this one has none, use 'model'");
+    config.msa.local_blocks = config.msa.top_k;
 }
 
 void retrofit(ModelConfig& config) {

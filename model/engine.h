@@ -68,8 +68,11 @@ class Engine {
     virtual Isa isa() const = 0;  ///< never `automatic`
     /// Names the reduction order of the arithmetic; equal versions give equal bits.
     virtual std::string numerics_version() const = 0;
-    /// Anything but `model` is an approximation: name it wherever results are reported.
+    /// Anything but `model` is an approximation: name it wherever results are reported. `dense` of
+    /// a model that is dense already is `model`.
     virtual AttentionMode attention() const = 0;
+    virtual KvType kv_type() const = 0;
+    virtual KvType index_kv_type() const = 0;
     virtual std::size_t weight_bytes() const = 0;  ///< bytes read for one decoded token
     virtual std::size_t kv_bytes_per_token() const = 0;
     virtual std::size_t kv_memory_bytes() const = 0;   ///< reserved for KV blocks in memory

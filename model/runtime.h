@@ -55,6 +55,8 @@ class Runtime {
     Workspace workspace_;
 };
 
+/// AttentionMode::local. Throws: Error when no layer is sparse.
+void keep_local_blocks(ModelConfig& config);
 /// Turns dense attention into AttentionMode::retrofit. Throws: Error when a layer is sparse.
 void retrofit(ModelConfig& config);
 

@@ -125,6 +125,13 @@ std::string shown_name(std::string_view name) {
     return plain ? std::string(name) : '"' + escaped + '"';
 }
 
+std::string_view trim(std::string_view text) {
+    constexpr std::string_view kSpace = " \t\r\n";
+    const std::size_t begin = text.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
 std::string quote(std::string_view text, std::size_t max_bytes) {
     std::string_view rest = utf8_prefix(text, max_bytes);
     const bool cut = rest.size() < text.size();

@@ -20,6 +20,9 @@ std::string_view utf8_suffix(std::string_view text, std::size_t max_bytes);
 /// a JSON string with escapes; names that are not UTF-8 become the shell's $'...' form.
 std::string shown_name(std::string_view name);
 
+/// Without the spaces, tabs and line ends around it.
+std::string_view trim(std::string_view text);
+
 /// `text` between double quotes on one line, control characters escaped, at most `max_bytes` of it.
 /// Not called `quoted`: a std::string argument would find std::quoted.
 std::string quote(std::string_view text, std::size_t max_bytes = 60);

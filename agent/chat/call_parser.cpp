@@ -7,6 +7,8 @@
 #include <boost/json/stream_parser.hpp>
 #include <optional>
 
+#include "tools/text.h"
+
 namespace skein::agent {
 
 namespace {
@@ -17,12 +19,6 @@ constexpr std::string_view kCallOpen = "<tool_call>";
 constexpr std::string_view kCallClose = "</tool_call>";
 constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::size_t kMaxDepth = 64;
-
-std::string_view trim(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(kSpace);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 std::size_t skip_space(std::string_view bytes, std::size_t at) {
     const std::size_t next = bytes.find_first_not_of(kSpace, at);
@@ -99,13 +95,13 @@ CallMembers read_members(std::string_view object) {
     std::size_t at = skip_space(object, 1);
     while (object[at] != '}') {
         const std::size_t key_end = end_of_string(object, at);
-        const auto key = boost::json::parse(
-            boost::json::string_view(object.data() + at, key_end - at));
+        const auto key =
+            boost::json::parse(boost::json::string_view(object.data() + at, key_end - at));
         const std::size_t value = skip_space(object, object.find(':', key_end) + 1);
         const std::size_t value_end = end_of_value(object, value);
         const std::string raw(object.substr(value, value_end - value));
-        for (auto [wanted, slot] : {std::pair{"name", &members.name},
-                                    std::pair{"arguments", &members.arguments}}) {
+        for (auto [wanted, slot] :
+             {std::pair{"name", &members.name}, std::pair{"arguments", &members.arguments}}) {
             if (key.as_string() != wanted) continue;
             if (*slot) members.error = fmt::format("\"{}\" is given twice", wanted);
             *slot = raw;
@@ -166,7 +162,7 @@ class ReplyParser {
         out_.unclosed_thinking = end == std::string_view::npos;
         const std::size_t stop = out_.unclosed_thinking ? bytes_.size() : end;
         if (!out_.thinking.empty()) out_.thinking += '\n';
-        out_.thinking += trim(bytes_.substr(at_, stop - at_));
+        out_.thinking += tools::trim(bytes_.substr(at_, stop - at_));
         at_ = out_.unclosed_thinking ? stop : stop + kThinkClose.size();
     }
 
@@ -175,7 +171,7 @@ class ReplyParser {
         if (thought_) return;
         thought_ = true;
         out_ = {};
-        out_.thinking = trim(bytes_.substr(0, begin));
+        out_.thinking = tools::trim(bytes_.substr(0, begin));
     }
 
     void read_call() {
@@ -219,14 +215,14 @@ class ReplyParser {
     }
 
     void finish() {
-        if (cut_) out_.text = std::string(trim(out_.text));
+        if (cut_) out_.text = std::string(tools::trim(out_.text));
         if (!out_.calls.empty() || !out_.malformed.empty()) return;
-        const std::string_view bare = trim(out_.text);
+        const std::string_view bare = tools::trim(out_.text);
         const JsonSpan object = read_object(bare, 0);
         if (!object.error.empty() || object.end != bare.size()) return;
         if (!read_members(bare).error.empty()) return;
-        out_.malformed.push_back({std::string(bare),
-                                  "a call must stand between <tool_call> and </tool_call>", 0});
+        out_.malformed.push_back(
+            {std::string(bare), "a call must stand between <tool_call> and </tool_call>", 0});
     }
 
     std::string_view bytes_;
@@ -241,8 +237,12 @@ class ReplyParser {
 std::size_t utf8_length(std::string_view bytes, std::size_t at) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[at + i]); };
     const unsigned char lead = byte(0);
-    const std::size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2
-                             : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    const std::size_t length = lead < 0x80   ? 1
+                               : lead < 0xC2 ? 0
+                               : lead < 0xE0 ? 2
+                               : lead < 0xF0 ? 3
+                               : lead < 0xF5 ? 4
+                                             : 0;
     if (length == 0 || at + length > bytes.size()) return 0;
     for (std::size_t i = 1; i < length; ++i) {
         if ((byte(i) & 0xC0) != 0x80) return 0;

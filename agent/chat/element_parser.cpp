@@ -14,6 +14,7 @@
 #include "agent/chat/schema_grammar.h"
 #include "agent/chat/schema_rules.h"
 #include "model/text/tokenizer.h"
+#include "tools/text.h"
 
 namespace skein::agent {
 
@@ -29,13 +30,9 @@ constexpr std::string_view kInvokeName = "<invoke name=\"";
 constexpr std::string_view kInvokeClose = "</invoke>";
 constexpr int kMaxDepth = 64;
 
-std::string_view trim(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(kSpace);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+bool is_blank(std::string_view text) {
+    return tools::trim(text).empty();
 }
-
-bool is_blank(std::string_view text) { return trim(text).empty(); }
 
 /// The value that the text of an element stands for. `schema` may be null: nothing is known.
 json::value value_of(std::string_view text, const json::object* schema) {
@@ -53,7 +50,7 @@ json::value value_of(std::string_view text, const json::object* schema) {
     json::parse_options options;
     options.max_depth = kMaxDepth;
     boost::system::error_code error;
-    json::value value = json::parse(trim(text), error, {}, options);
+    json::value value = json::parse(tools::trim(text), error, {}, options);
     const bool finite = !value.is_double() || std::isfinite(value.get_double());
     if (error || !finite) return json::string(text);
     return value;
@@ -107,9 +104,7 @@ class ElementReader {
         return mark < marks_.size() ? marks_[mark].at : bytes_.size();
     }
     /// The bytes up to the next mark.
-    std::string_view text_here() const {
-        return bytes_.substr(at_, mark_position(next_) - at_);
-    }
+    std::string_view text_here() const { return bytes_.substr(at_, mark_position(next_) - at_); }
     std::string_view take_text() {
         const std::string_view text = text_here();
         at_ += text.size();
@@ -126,9 +121,7 @@ class ElementReader {
     bool at_mark() const { return next_ < marks_.size() && marks_[next_].at == at_; }
     bool at_tag() const { return at_mark() && marks_[next_].mark == Mark::tag; }
     /// The bytes between this tag's mark and the next mark. Requires: at_tag().
-    std::string_view tag_text() const {
-        return bytes_.substr(at_, mark_position(next_ + 1) - at_);
-    }
+    std::string_view tag_text() const { return bytes_.substr(at_, mark_position(next_ + 1) - at_); }
     bool sees_tag(std::string_view tag) const { return at_tag() && tag_text().starts_with(tag); }
     bool take_tag(std::string_view tag) {
         if (!sees_tag(tag)) return false;
@@ -163,7 +156,7 @@ class ElementReader {
         cut_ = true;
         if (is_blank(text)) return;
         if (!out_.thinking.empty()) out_.thinking += '\n';
-        out_.thinking += trim(text);
+        out_.thinking += tools::trim(text);
     }
 
     void read_tag() {
@@ -190,7 +183,8 @@ class ElementReader {
         const std::string got = escape_bytes(text_here().substr(0, 24));
         while (!at_end() && !take_tag(kBlockClose)) step();
         report(begin, fmt::format("expected an <invoke> or the end of the <tool_call> block, each "
-                                  "after the namespace token, got \"{}\"", got));
+                                  "after the namespace token, got \"{}\"",
+                                  got));
     }
 
     void read_call(Cursor begin) {
@@ -314,8 +308,8 @@ class ElementReader {
         return std::nullopt;
     }
 
-    std::optional<json::value> read_children(const json::object* schema,
-                                             const std::string& closing, int depth) {
+    std::optional<json::value> read_children(const json::object* schema, const std::string& closing,
+                                             int depth) {
         const std::string_view type = schema ? type_of(*schema) : "";
         const bool is_array = type == "array" || (type.empty() && sees_tag("<item>"));
         json::array items;
@@ -378,10 +372,10 @@ class ElementReader {
     }
 
     void finish() {
-        if (cut_) out_.text = std::string(trim(out_.text));
+        if (cut_) out_.text = std::string(tools::trim(out_.text));
         if (!out_.calls.empty() || !out_.malformed.empty()) return;
         // A reply that is nothing but a call without its control tokens was meant as one.
-        const std::string_view bare = trim(out_.text);
+        const std::string_view bare = tools::trim(out_.text);
         const bool opens = bare.starts_with(kInvokeName) || bare.starts_with(kBlockOpen);
         if (!opens || !(bare.ends_with(kInvokeClose) || bare.ends_with(kBlockClose))) return;
         out_.malformed.push_back(
@@ -401,9 +395,12 @@ class ElementReader {
 
 std::string_view spelling(Mark mark) {
     switch (mark) {
-        case Mark::tag: return "]<]minimax[>[";
-        case Mark::think_open: return "<mm:think>";
-        case Mark::think_close: return "</mm:think>";
+        case Mark::tag:
+            return "]<]minimax[>[";
+        case Mark::think_open:
+            return "<mm:think>";
+        case Mark::think_close:
+            return "</mm:think>";
     }
     return {};
 }

@@ -106,6 +106,7 @@ class Table {
         if (row.step) {
             object["share_of_roof"] = share;
             object["projection_ops"] = row.step->projection_ops;
+            object["index_ops"] = row.step->index_ops;
             object["attention_flops"] = row.step->attention_flops;
             object["weight_bytes"] = row.step->weight_bytes;
             if (row.tokens == 1) {
@@ -280,7 +281,9 @@ void add_bench_command(CLI::App& root, CliContext& context) {
     app->footer(
         "Figures are medians over --repetitions. 'of roof' is the least time this machine needs\n"
         "for the bytes and operations, measured in the same run, divided by the time taken;\n"
-        "above 100 % means that the weights fit the caches.");
+        "above 100 % means that the weights fit the caches, or that the machine was slower when "
+        "its\n"
+        "roof was measured.");
     auto flags = std::make_shared<BenchFlags>();
     const auto command = [&](const char* name, const char* help, auto run) {
         CLI::App* sub = app->add_subcommand(name, help);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "harnesses/model_fetch.h"
 #include "harnesses/paths.h"
 #include "model/error.h"
+#include "model/kv/kv_layout.h"
 #include "model/load/inventory.h"
 #include "model/load/model_file.h"
 #include "model/load/weights.h"
@@ -120,10 +122,14 @@ void add_inventory(boost::json::object& out, const model::Inventory& inventory) 
         parts[part.name] = {
             {"parameters", part.parameters}, {"bytes", part.bytes}, {"types", types}};
     }
-    boost::json::object& kv = out["kv_bytes_per_token"].emplace_object();
-    for (const model::KvSize& size : inventory.kv) {
-        kv[size.type] = {{"key_value", size.key_value_bytes}, {"index", size.index_bytes}};
-    }
+}
+
+/// What a token of context costs with each type of keys and values, as the engine lays them out.
+void for_kv_types(const model::ModelConfig& config,
+                  const std::function<void(const model::KvLayout& layout)>& use) {
+    using Type = model::KvType;
+    for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::int16, Type::int8})
+        use(model::KvLayout(config, type));
 }
 
 void print_inspected_json(const Inspected& seen) {
@@ -133,6 +139,14 @@ void print_inspected_json(const Inspected& seen) {
                             {"bytes", seen.file->total_bytes()}};
     if (seen.config) add_config(out, *seen.config);
     if (seen.inventory) add_inventory(out, *seen.inventory);
+    if (seen.config) {
+        boost::json::object& kv = out["kv_bytes_per_token"].emplace_object();
+        for_kv_types(*seen.config, [&](const model::KvLayout& layout) {
+            kv[model::kv_type_name(layout.type())] = {
+                {"key_value", layout.key_value_bytes_per_token()},
+                {"index", layout.index_bytes_per_token()}};
+        });
+    }
     out["notes"] = as_array(seen.notes);
     out["unsupported"] = as_array(seen.unsupported);
     boost::json::object& metadata = out["metadata"].emplace_object();
@@ -172,11 +186,16 @@ void print_inventory(const model::Inventory& inventory) {
     }
     fmt::print("  {:<16} {:>15} parameters {:>15} bytes, {} parameters for a token\n", "all",
                inventory.parameters, inventory.bytes, inventory.active_parameters);
-    for (const model::KvSize& size : inventory.kv) {
-        fmt::print("  {:<16} {:>15} bytes a token in {}", "cache", size.key_value_bytes, size.type);
-        if (size.index_bytes > 0) fmt::print(", and {} of index keys", size.index_bytes);
+}
+
+void print_kv_sizes(const model::ModelConfig& config) {
+    for_kv_types(config, [](const model::KvLayout& layout) {
+        fmt::print("  {:<16} {:>15} bytes a token in {}", "cache",
+                   layout.key_value_bytes_per_token(), model::kv_type_name(layout.type()));
+        if (layout.index_bytes_per_token() > 0)
+            fmt::print(", and {} of index keys", layout.index_bytes_per_token());
         fmt::print("\n");
-    }
+    });
 }
 
 ExitCode inspect(const CliContext& context, const InspectOptions& options) {
@@ -190,6 +209,7 @@ ExitCode inspect(const CliContext& context, const InspectOptions& options) {
                static_cast<double>(seen.file->total_bytes()) / 1e6, seen.file->tensors().size());
     if (seen.config) print_config(*seen.config);
     if (seen.inventory) print_inventory(*seen.inventory);
+    if (seen.config) print_kv_sizes(*seen.config);
     for (const std::string& note : seen.notes) fmt::print("  note: {}\n", note);
     for (const std::string& reason : seen.unsupported) {
         fmt::print(stderr, "unsupported: {}\n", reason);

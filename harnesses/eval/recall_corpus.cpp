@@ -10,6 +10,7 @@
 
 #include "agent/store/codec.h"
 #include "harnesses/exit_code.h"
+#include "model/hash.h"
 
 namespace skein::harnesses {
 namespace {
@@ -35,20 +36,12 @@ struct Alphabet {
 constexpr Alphabet kA{"bcdf", 314}, kB{"ghjk", 442}, kC{"lmnp", 570};
 constexpr Alphabet kX{"rst", 698}, kY{"vwx", 794}, kFiller{"yz", 890};
 
-/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 class SplitMix64 {
   public:
     explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
-    std::uint64_t below(std::uint64_t n) { return next() % n; }
+    std::uint64_t below(std::uint64_t n) { return model::next_random(state_) % n; }
 
   private:
-    std::uint64_t next() {
-        state_ += 0x9E3779B97F4A7C15ULL;
-        std::uint64_t z = state_;
-        z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-        z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-        return z ^ (z >> 31U);
-    }
     std::uint64_t state_;
 };
 

@@ -5,6 +5,8 @@
 #include <numbers>
 #include <set>
 
+#include "model/hash.h"
+
 namespace skein::harnesses {
 namespace {
 
@@ -101,11 +103,7 @@ bool advance(const KernelGenerator& generator, Configuration& at) {
 }  // namespace
 
 std::uint64_t SearchRng::bits() {
-    // SplitMix64, Steele et al. 2014.
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ULL);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31);
+    return model::next_random(state_);
 }
 
 double SearchRng::uniform() {

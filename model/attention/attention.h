@@ -17,6 +17,13 @@
 
 namespace skein::model {
 
+/// When more query rows than these read a block of keys, it is widened to f32 once for all.
+inline constexpr int kRowsToWiden = 8;
+
+constexpr int ceil_div(int a, int b) {
+    return (a + b - 1) / b;
+}
+
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 /// Memory for partial results, kept between calls.

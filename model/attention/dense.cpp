@@ -70,7 +70,8 @@ void fold_block(const AttentionCall& call, const CpuKernels& kernels, const Shap
     block.maximum = result.maximum.data() + first;
     block.total = result.total.data() + first;
     block.weighted = result.weighted.data() + offset;
-    if (block.n_rows > 8) widen_block(kernels, block, result.keys.data(), result.values.data());
+    if (block.n_rows > kRowsToWiden)
+        widen_block(kernels, block, result.keys.data(), result.values.data());
     kernels.attend(block);
     for (int r = first; r < tile.n_rows; ++r) {
         const auto i = static_cast<std::size_t>(r);
@@ -106,7 +107,7 @@ void attend_tile(const AttentionCall& call, const CpuKernels& kernels, const Sha
 void attend_many(const AttentionCall& call, const CpuKernels& kernels, ThreadPool& pool) {
     const Shape shape = shape_of(call);
     const int rows = call.n_tokens * shape.group;
-    const int tiles = (rows + kTileRows - 1) / kTileRows;
+    const int tiles = ceil_div(rows, kTileRows);
     // Later tiles see more; small chunks claimed in order even that out.
     pool.parallel_for(tiles * shape.n_kv_heads, 1, [&](int begin, int end) {
         Tile tile;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <vector>
 
 #include "model/attention/select.h"
@@ -11,12 +10,7 @@
 namespace skein::model {
 namespace {
 
-constexpr int kIndexRows = 96;   // index queries that pass over the index keys together
-constexpr int kRowsToWiden = 8;  // more rows than these: widen the block once for all
-
-int ceil_div(int a, int b) {
-    return (a + b - 1) / b;
-}
+constexpr int kIndexRows = 96;  // index queries that pass over the index keys together
 
 /// What the steps below share.
 struct Msa {

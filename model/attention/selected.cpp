@@ -11,11 +11,6 @@ namespace {
 
 constexpr int kTileTokens = 32;  // tokens whose selected blocks are visited together
 constexpr int kBatchRows = 48;   // query rows that look at a block in one call
-constexpr int kRowsToWiden = 8;  // more rows than these: widen the block once for all
-
-int ceil_div(int a, int b) {
-    return (a + b - 1) / b;
-}
 
 /// What the steps below share.
 struct Selected {

@@ -23,11 +23,6 @@ std::size_t channels_together(KvType type) {
     return type == KvType::int13 ? 2 : 1;
 }
 
-/// Smallest and largest values of one head.
-std::size_t bounds_bytes(int head_dim) {
-    return 2 * static_cast<std::size_t>(head_dim) * sizeof(float);
-}
-
 template <typename Element>
 void scatter(const std::byte* row, std::size_t count, std::byte* column) {
     for (std::size_t d = 0; d < count; ++d)
@@ -83,10 +78,9 @@ KvLayout::KvLayout(const ModelConfig& config, KvType type, KvType index_type)
         const bool index = layer.attention == AttentionKind::msa;
         const bool bounds = layer.attention == AttentionKind::retrofit;
         layers_.push_back({block_bytes_, layer.n_kv_heads, index, bounds});
-        block_bytes_ += static_cast<std::size_t>(layer.n_kv_heads) * 2 * half_bytes();
-        if (index) block_bytes_ += stored_bytes(index_type_, index_dim_);
-        if (bounds)
-            block_bytes_ += static_cast<std::size_t>(layer.n_kv_heads) * bounds_bytes(head_dim_);
+        block_bytes_ += static_cast<std::size_t>(layer.n_kv_heads) * head_bytes();
+        if (index) block_bytes_ += index_bytes();
+        if (bounds) block_bytes_ += static_cast<std::size_t>(layer.n_kv_heads) * bounds_bytes();
     }
 }
 
@@ -96,6 +90,26 @@ std::size_t KvLayout::scales_offset() const {
 
 std::size_t KvLayout::index_scales_offset() const {
     return matrix_bytes(index_type_, index_dim_);
+}
+
+std::size_t KvLayout::index_bytes() const {
+    return stored_bytes(index_type_, index_dim_);
+}
+
+std::size_t KvLayout::bounds_bytes() const {
+    return 2 * static_cast<std::size_t>(head_dim_) * sizeof(float);
+}
+
+std::size_t KvLayout::key_value_bytes_per_token() const {
+    std::size_t heads = 0;
+    for (const Layer& layer : layers_) heads += static_cast<std::size_t>(layer.n_kv_heads);
+    return heads * head_bytes() / kBlockTokens;
+}
+
+std::size_t KvLayout::index_bytes_per_token() const {
+    std::size_t layers = 0;
+    for (const Layer& layer : layers_) layers += layer.index ? 1 : 0;
+    return layers * index_bytes() / kBlockTokens;
 }
 
 std::size_t KvLayout::half_bytes() const {
@@ -115,8 +129,7 @@ std::size_t KvLayout::index_keys(int layer) const {
 }
 
 std::size_t KvLayout::bounds(int layer, int head) const {
-    return keys(layer, n_kv_heads(layer)) +
-           static_cast<std::size_t>(head) * bounds_bytes(head_dim_);
+    return keys(layer, n_kv_heads(layer)) + static_cast<std::size_t>(head) * bounds_bytes();
 }
 
 void KvLayout::store(const CpuKernels& kernels, std::byte* block, int layer, int head, int token,

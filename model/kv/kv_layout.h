@@ -32,6 +32,13 @@ class KvLayout {
     bool has_index(int layer) const { return at(layer).index; }
     bool has_bounds(int layer) const { return at(layer).bounds; }
     std::size_t block_bytes() const { return block_bytes_; }
+    /// Of one block: keys and values of one head; index keys of one layer; bounds of one head.
+    std::size_t head_bytes() const { return 2 * half_bytes(); }
+    std::size_t index_bytes() const;
+    std::size_t bounds_bytes() const;
+    /// Bytes of one token in all layers: keys and values, and index keys.
+    std::size_t key_value_bytes_per_token() const;
+    std::size_t index_bytes_per_token() const;
     /// Offsets inside a block. Requires: valid layer and head.
     std::size_t keys(int layer, int head) const;
     std::size_t values(int layer, int head) const;

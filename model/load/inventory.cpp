@@ -40,12 +40,6 @@ constexpr PlacePart kParts[] = {
     {&L::shared_down, "shared expert"},
 };
 
-struct KvFormat {
-    std::string_view type;
-    std::uint64_t elements, bytes;  ///< of a block
-};
-constexpr KvFormat kKvFormats[] = {{"f32", 1, 4}, {"f16", 1, 2}, {"bf16", 1, 2}, {"q8_0", 32, 34}};
-
 class Counter {
   public:
     Inventory count(const ModelConfig& config, const Weights& weights) {
@@ -89,23 +83,6 @@ class Counter {
             unused = part.parameters / experts * (experts - used);
         }
         inventory_.active_parameters = inventory_.parameters - unused;
-        for (const KvFormat& format : kKvFormats) inventory_.kv.push_back(kv_size(config, format));
-    }
-
-    static KvSize kv_size(const ModelConfig& config, const KvFormat& format) {
-        const auto stored = [&](std::uint64_t elements) {
-            return (elements + format.elements - 1) / format.elements * format.bytes;
-        };
-        KvSize size{format.type, 0, 0};
-        for (const LayerConfig& layer : config.layers) {
-            const auto heads = static_cast<std::uint64_t>(layer.n_kv_heads);
-            size.key_value_bytes += 2 * heads * stored(static_cast<std::uint64_t>(config.head_dim));
-            if (layer.attention != AttentionKind::msa) continue;
-            // Index keys decide what is attended to: never below 16 bits.
-            const std::uint64_t width = format.bytes == 4 ? 4 : 2;
-            size.index_bytes += static_cast<std::uint64_t>(config.msa.index_dim) * width;
-        }
-        return size;
     }
 
     Inventory inventory_;

@@ -1,5 +1,5 @@
 #pragma once
-// What a bound model consists of: bytes and parameters by part, and what a token of context costs.
+// What a bound model consists of: bytes and parameters by part.
 
 #include <cstdint>
 #include <map>
@@ -19,13 +19,6 @@ struct PartSize {
     std::map<std::string_view, std::uint64_t> bytes_by_type;
 };
 
-/// Bytes that one token occupies in a cache of this type, all layers together.
-struct KvSize {
-    std::string_view type;
-    std::uint64_t key_value_bytes = 0;
-    std::uint64_t index_bytes = 0;  ///< 0 without sparse attention
-};
-
 struct Inventory {
     std::vector<PartSize> parts;  ///< those that occur, in the order of the forward pass
     std::uint64_t parameters = 0;
@@ -33,7 +26,6 @@ struct Inventory {
     std::uint64_t scale_bytes = 0;  ///< of 8-bit weights, not counted as parameters
     /// Parameters that one token uses: all but the experts that are not chosen.
     std::uint64_t active_parameters = 0;
-    std::vector<KvSize> kv;
 };
 
 /// Requires: `weights` were bound from a file with `config`, converted or not.

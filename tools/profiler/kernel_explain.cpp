@@ -1,4 +1,5 @@
 #include "tools/profiler/kernel_explain.h"
+#include "tools/text.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +8,8 @@
 #include <cstdint>
 #include <set>
 #include <tuple>
+
+#include "tools/text.h"
 
 namespace skein::tools {
 namespace {
@@ -34,12 +37,6 @@ std::vector<std::string_view> split_lines(std::string_view text) {
     return lines;
 }
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    return text;
-}
-
 bool parse_hex(std::string_view text, std::uint64_t& value) {
     const auto result = std::from_chars(text.data(), text.data() + text.size(), value, 16);
     return result.ec == std::errc{} && result.ptr != text.data();
@@ -58,11 +55,11 @@ std::vector<Instruction> instructions_of(std::string_view disassembly, std::stri
         const std::size_t colon = line.find(":\t");
         if (!inside || colon == std::string_view::npos) continue;
         Instruction instruction;
-        if (!parse_hex(trimmed(line.substr(0, colon)), instruction.address)) continue;
-        const std::string_view text = trimmed(line.substr(colon + 2));
+        if (!parse_hex(trim(line.substr(0, colon)), instruction.address)) continue;
+        const std::string_view text = trim(line.substr(colon + 2));
         const std::size_t space = text.find(' ');
         instruction.name = text.substr(0, space);
-        if (space != std::string_view::npos) instruction.operands = trimmed(text.substr(space));
+        if (space != std::string_view::npos) instruction.operands = trim(text.substr(space));
         found.push_back(instruction);
     }
     return found;

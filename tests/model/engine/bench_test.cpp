@@ -48,10 +48,12 @@ TEST_SUITE("model/bench") {
         const auto engine = recall_engine();
         const ModelConfig& config = engine->config();
         const double token = static_cast<double>(engine->kv_bytes_per_token());
-        const double channels = 3 * (2.0 * 2 * 64 + 64);  // layers, keys and values, index
+        const double vector = 64 * 2 + 4;  // 64 codes of 16 bits and their scale
         const StepWork deep = step_work(*engine, 100'000, 1);
-        CHECK(deep.kv_bytes == doctest::Approx(token * (3 * 2 * 2 * 64) / channels * 16 * 128));
-        CHECK(deep.index_bytes == doctest::Approx(token * (3 * 64) / channels * 100'001));
+        CHECK(deep.kv_bytes == doctest::Approx(3 * 2 * 2 * vector * 16 * 128));
+        CHECK(deep.index_bytes == doctest::Approx(3 * vector * 100'001));
+        CHECK(deep.index_ops == doctest::Approx(2.0 * 3 * 2 * 64 * 100'001));
+        CHECK(deep.attention_flops == doctest::Approx(4.0 * 3 * 4 * 64 * 16 * 128));
         const StepWork shallow = step_work(*engine, 999, 1);
         CHECK(shallow.kv_bytes + shallow.index_bytes == doctest::Approx(token * 1000));
         CHECK(shallow.projection_ops == deep.projection_ops);
@@ -64,7 +66,8 @@ TEST_SUITE("model/bench") {
         roof.read_gb_per_s = 1;
         CHECK(roof.least_seconds(deep) == doctest::Approx(deep.bytes() / 1e9));
         roof.madd_int16_gop_per_s = 1e-3;
-        CHECK(roof.least_seconds(deep) == doctest::Approx(deep.projection_ops / 1e6));
+        CHECK(roof.least_seconds(deep) ==
+              doctest::Approx((deep.projection_ops + deep.index_ops) / 1e6));
     }
 
     TEST_CASE("a synthetic fill costs no prefill and measures every part") {

@@ -66,6 +66,9 @@ TEST_SUITE("model/engine/memory") {
             const double index = bytes_per_token(m3, one.type, one.type) - kv;
             CHECK(std::fabs((kv + index) / (one.kv + one.index) - 1) < 0.03);
         }
+        const KvLayout parts(m3, KvType::bf16, KvType::bf16);
+        CHECK(parts.key_value_bytes_per_token() == 122880);
+        CHECK(parts.index_bytes_per_token() == 14592);
         const double codes = bytes_per_token(m3, KvType::int16, KvType::int13);
         CHECK(std::fabs(codes / (122880 + 14592) - 1) < 0.03);
     }

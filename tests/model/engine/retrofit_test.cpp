@@ -14,11 +14,13 @@ using namespace skein::model;
 
 namespace {
 
-std::shared_ptr<Runtime> open_retrofit(const EngineOptions& options = {}) {
+std::shared_ptr<Runtime> open_retrofit(const EngineOptions& options = {}, int top_k = 16) {
     const auto file = open_model_file(test::fixtures() / "llama-tiny" / "model-q8_0.gguf");
     ModelConfig config = file->config();
     const Weights weights = bind_weights(*file, config);
     retrofit(config);
+    config.msa.top_k = top_k;
+    config.msa.local_blocks = std::min(config.msa.local_blocks, top_k - 2);
     return std::make_shared<Runtime>(config, weights, options);
 }
 
@@ -50,20 +52,29 @@ TEST_SUITE("model/attention/retrofit") {
         CHECK(test::first_difference(test::copy(one.logits()), test::copy(two.logits())) != -1);
     }
 
-    TEST_CASE("retrofit: one hash for chunks, threads, tables, forks, rewinds and decode") {
-        const Tokens tokens = test::some_tokens(2700, 512);
+    TEST_CASE("retrofit: the scalar table gives the same bits when blocks are selected") {
+        const Tokens tokens = test::some_tokens(640, 512);
         std::set<std::uint64_t> hashes;
         for (const CpuKernels* table : available_kernels()) {
-            for (const int chunk : {37, 512}) {
-                // The scalar table is slow: it only continues what is shared by a fork below.
-                if (table->isa == Isa::scalar) continue;
-                for (const int threads : {1, 3}) {
-                    EngineOptions options;
-                    options.isa = table->isa;
-                    options.prefill_chunk = chunk;
-                    options.threads = threads;
-                    hashes.insert(test::hash_of(logits_after(open_retrofit(options), tokens)));
-                }
+            EngineOptions options;
+            options.isa = table->isa;
+            // Three of five blocks: selection and far blocks begin early, the scalar table is slow.
+            const auto runtime = open_retrofit(options, 3);
+            hashes.insert(test::hash_of(logits_after(runtime, tokens)));
+        }
+        CHECK(hashes.size() == 1);
+        CHECK(!hashes.contains(test::hash_of(logits_after(open_retrofit(), tokens))));
+    }
+
+    TEST_CASE("retrofit: one hash for chunks, threads, forks, rewinds and decode") {
+        const Tokens tokens = test::some_tokens(2700, 512);
+        std::set<std::uint64_t> hashes;
+        for (const int chunk : {37, 512}) {
+            for (const int threads : {1, 3}) {
+                EngineOptions options;
+                options.prefill_chunk = chunk;
+                options.threads = threads;
+                hashes.insert(test::hash_of(logits_after(open_retrofit(options), tokens)));
             }
         }
         const auto runtime = open_retrofit();
@@ -121,9 +132,22 @@ TEST_SUITE("model/attention/retrofit") {
             }
     }
 
+    TEST_CASE("a control of sparse attention is refused for models without it") {
+        const auto path = test::fixtures() / "llama-tiny" / "model-q8_0.gguf";
+        ModelConfig config = open_model_file(path)->config();
+        CHECK(test::contains(test::error_text([&] { keep_local_blocks(config); }), "has none"));
+        EngineOptions options;
+        options.attention = AttentionMode::dense;
+        const auto engine = Engine::load(path, options);
+        CHECK(engine->attention() == AttentionMode::model);
+        CHECK(engine->numerics_version() == "skein-cpu-1");
+    }
+
     TEST_CASE("retrofit is refused for models that are sparse already") {
         const auto file = open_model_file(test::fixtures() / "m3-tiny" / "model-f32.gguf");
         ModelConfig config = file->config();
         CHECK(test::contains(test::error_text([&] { retrofit(config); }), "use 'model'"));
+        keep_local_blocks(config);
+        CHECK(config.msa.local_blocks == config.msa.top_k);
     }
 }

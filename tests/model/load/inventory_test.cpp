@@ -43,37 +43,6 @@ TEST_SUITE("model/load/inventory") {
         CHECK(i.active_parameters == i.parameters - 3 * 6 * 3 * 32 * 96);
     }
 
-    TEST_CASE("a token of context costs what the published arithmetic says") {
-        const Inventory i = inventory_of(kFixtures + "m3-recall");
-        REQUIRE(i.kv.size() == 4);
-        CHECK(i.kv[0].type == "f32");
-        CHECK(i.kv[0].key_value_bytes == 3 * 2 * 2 * 64 * 4);
-        CHECK(i.kv[0].index_bytes == 3 * 64 * 4);
-        CHECK(i.kv[2].type == "bf16");
-        CHECK(i.kv[2].key_value_bytes == 3 * 2 * 2 * 64 * 2);
-        CHECK(i.kv[2].index_bytes == 3 * 64 * 2);
-        CHECK(i.kv[3].type == "q8_0");
-        CHECK(i.kv[3].key_value_bytes == 3 * 2 * 2 * 64 / 32 * 34);
-        CHECK(i.kv[3].index_bytes == 3 * 64 * 2);
-    }
-
-    TEST_CASE("MiniMax-M3's full size gives its published bytes a token") {
-        ModelConfig config;
-        config.head_dim = 128;
-        config.msa.index_dim = 128;
-        for (int i = 0; i < 60; ++i) {
-            LayerConfig layer;
-            layer.n_kv_heads = 4;
-            if (i >= 3) layer.attention = AttentionKind::msa;
-            config.layers.push_back(layer);
-        }
-        const Inventory i = take_inventory(config, {});
-        CHECK(i.kv[2].key_value_bytes == 122880);
-        CHECK(i.kv[2].index_bytes == 14592);
-        CHECK(i.kv[3].key_value_bytes == 65280);
-        CHECK(i.kv[0].index_bytes == 29184);
-    }
-
     TEST_CASE("8-bit weights count their bytes and their scales apart") {
         const Inventory i = inventory_of(kFixtures + "m3-mxfp8");
         CHECK(part(i, "experts").bytes == part(i, "experts").parameters);
@@ -85,7 +54,5 @@ TEST_SUITE("model/load/inventory") {
         const Inventory i = inventory_of(skein::test::model_path());
         CHECK(i.parameters == 134515008);
         CHECK(i.active_parameters == i.parameters);
-        CHECK(i.kv[1].key_value_bytes == 23040);
-        CHECK(i.kv[1].index_bytes == 0);
     }
 }
