@@ -1,4 +1,5 @@
-// 131,072 tokens: one to three minutes. A million is `skein eval recall --depth 1m`, by hand or at night.
+// 131,072 tokens: one to three minutes. A million is `skein eval recall --depth 1m`, by hand or at
+// night.
 
 #include <doctest/doctest.h>
 
