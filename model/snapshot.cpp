@@ -16,7 +16,7 @@
 namespace skein::model {
 namespace {
 
-constexpr char kMagic[] = "SKEINKV1";
+constexpr char kMagic[] = "SKEINKV2";
 constexpr std::size_t kMagicBytes = 8;
 constexpr std::uint64_t kAlignment = 4096;
 constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 32U;
@@ -170,7 +170,7 @@ std::uint64_t SnapshotReader::read_header() {
     std::array<std::byte, kMagicBytes + 8> start{};
     read_at(0, start.data(), start.size(), "the start");
     if (std::memcmp(start.data(), kMagic, kMagicBytes) != 0)
-        fail("is no snapshot of this version (expected it to start with 'SKEINKV1')");
+        fail("is no snapshot of this version (expected it to start with 'SKEINKV2')");
     std::uint64_t header_bytes = 0;
     std::memcpy(&header_bytes, start.data() + kMagicBytes, 8);
     if (header_bytes > size_ || header_bytes > kMostHeaderBytes)

@@ -3,7 +3,7 @@
 // adds (sampler, random and grammar state). A restored timeline goes on as if it had never ended,
 // bit for bit, without evaluating a token.
 //
-//   file   = magic:8 "SKEINKV1"  header_bytes:u64  header  checksum:u64
+//   file   = magic:8 "SKEINKV2"  header_bytes:u64  header  checksum:u64
 //            block_checksum:u64[n]  checksum:u64  zeros to a multiple of 4096  block[n]
 //   header = fingerprint:u64 numerics:text block_bytes:u64 tokens:i32[] evicted:u8[] logits:f32[]
 //            choice_digest:u64 extra:u8[]              text and arrays: count:u64, elements

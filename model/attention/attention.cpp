@@ -6,7 +6,21 @@
 namespace skein::model {
 namespace {
 
-constexpr int kMostRows = 64;  // query heads that look at a block in one call
+constexpr int kMostRows = 64;     // query heads that look at a block in one call
+constexpr int kListToShare = 64;  // folding fewer blocks is not worth waking a thread
+
+/// The keys and values that the item after this one reads.
+Ahead next_part(const AttentionCall& call, const BlockLists& lists, int item) {
+    if (item >= lists.count * call.n_kv_heads()) return {};
+    const int kv_head = item / lists.count;
+    const int list = lists.per_head ? kv_head * lists.count : 0;
+    const int begin = lists.begins[list + item % lists.count];
+    // Smaller blocks than a page are cut out of its transposed keys: not worth it.
+    if (lists.block_tokens != kBlockTokens) return {};
+    const KvLayout& layout = call.table->layout();
+    return {call.table->block(begin / kBlockTokens) + layout.keys(call.layer, kv_head),
+            layout.head_bytes()};
+}
 
 void attend_part(const AttentionCall& call, const BlockLists& lists, const CpuKernels& kernels,
                  int item, AttentionScratch& scratch) {
@@ -27,8 +41,28 @@ void attend_part(const AttentionCall& call, const BlockLists& lists, const CpuKe
         block.maximum = scratch.maximum.data() + part;
         block.total = scratch.total.data() + part;
         block.weighted = scratch.weighted.data() + part * head_dim;
+        if (row == 0) block.ahead = next_part(call, lists, item + 1);
         kernels.attend(block);
     }
+}
+
+/// One query head's results of all blocks, folded in ascending order.
+void fold_parts(const AttentionCall& call, int count, const CpuKernels& kernels, int head,
+                const AttentionScratch& scratch) {
+    const int head_dim = call.head_dim();
+    const int group = call.group();
+    float maximum = kMinusInfinity;
+    float total = 0.0F;
+    float* out = call.out + static_cast<std::ptrdiff_t>(head) * head_dim;
+    std::fill_n(out, head_dim, 0.0F);
+    for (int i = 0; i < count; ++i) {
+        const std::ptrdiff_t part =
+            static_cast<std::ptrdiff_t>(head / group * count + i) * group + head % group;
+        kernels.merge(maximum, total, out, scratch.maximum[static_cast<std::size_t>(part)],
+                      scratch.total[static_cast<std::size_t>(part)],
+                      scratch.weighted.data() + part * head_dim, head_dim);
+    }
+    kernels.finish(out, total, head_dim, out);
 }
 
 }  // namespace
@@ -66,7 +100,6 @@ void widen_block(const CpuKernels& kernels, AttentionBlock& block, float* keys, 
 void attend_token(const AttentionCall& call, const BlockLists& lists, const CpuKernels& kernels,
                   ThreadPool& pool, AttentionScratch& scratch) {
     const int head_dim = call.head_dim();
-    const int group = call.group();
     const auto parts =
         static_cast<std::size_t>(lists.count) * static_cast<std::size_t>(call.n_heads);
     if (scratch.total.size() < parts) {
@@ -79,20 +112,11 @@ void attend_token(const AttentionCall& call, const BlockLists& lists, const CpuK
     pool.parallel_for(items, pool.grain_for(items, 2), [&](int begin, int end) {
         for (int item = begin; item < end; ++item) attend_part(call, lists, kernels, item, scratch);
     });
-    for (int head = 0; head < call.n_heads; ++head) {
-        float maximum = kMinusInfinity;
-        float total = 0.0F;
-        float* out = call.out + static_cast<std::ptrdiff_t>(head) * head_dim;
-        std::fill_n(out, head_dim, 0.0F);
-        for (int i = 0; i < lists.count; ++i) {
-            const std::ptrdiff_t part =
-                static_cast<std::ptrdiff_t>(head / group * lists.count + i) * group + head % group;
-            kernels.merge(maximum, total, out, scratch.maximum[static_cast<std::size_t>(part)],
-                          scratch.total[static_cast<std::size_t>(part)],
-                          scratch.weighted.data() + part * head_dim, head_dim);
-        }
-        kernels.finish(out, total, head_dim, out);
-    }
+    const int grain = lists.count < kListToShare ? call.n_heads : 1;
+    pool.parallel_for(call.n_heads, grain, [&](int begin, int end) {
+        for (int head = begin; head < end; ++head)
+            fold_parts(call, lists.count, kernels, head, scratch);
+    });
 }
 
 }  // namespace skein::model

@@ -96,6 +96,7 @@ void select_one(const Msa& m, ThreadPool& pool, AttentionScratch& scratch,
     if (!m.takes_all(0)) {
         std::vector<std::int16_t> codes;
         encode_queries(m, m.index.queries, m.kv_heads, codes);
+        const std::size_t page_bytes = m.call.table->layout().index_bytes();
         pool.parallel_for(pages, pool.grain_for(pages, 4), [&](int begin, int end) {
             std::array<int, kMostSelectedBlocks> visible{};
             for (int page = begin; page < end; ++page) {
@@ -107,6 +108,7 @@ void select_one(const Msa& m, ThreadPool& pool, AttentionScratch& scratch,
                 block.visible = visible.data();
                 block.best = scratch.block_scores.data() + page * m.blocks_a_page;
                 block.stride = stride;
+                if (page + 1 < pages) block.ahead = {index_view(m, page + 1).keys, page_bytes};
                 m.kernels.score_blocks(block);
             }
         });

@@ -26,6 +26,7 @@ struct Tile {
     const AttentionBlock* block;
     int first_row;
     float* scores;  ///< [R, 128], then the exponentials
+    Prefetcher* ahead;
     const float* query(int r) const {
         return block->queries + static_cast<std::ptrdiff_t>(first_row + r) * block->head_dim;
     }
@@ -44,7 +45,9 @@ void score_vectors(const Tile& tile, int first_vector) {
     const std::byte* keys = tile.block->keys;
     const int head_dim = tile.block->head_dim;
     std::ptrdiff_t element = static_cast<std::ptrdiff_t>(first_vector) * 8;
+    Prefetcher ahead = *tile.ahead;
     for (int d = 0; d < head_dim; ++d, element += kBlockTokens) {
+        ahead.step();
         __m256 q[R];
         for (int r = 0; r < R; ++r) q[r] = _mm256_broadcast_ss(tile.query(r) + d);
         for (int v = 0; v < V; ++v) {
@@ -52,6 +55,7 @@ void score_vectors(const Tile& tile, int first_vector) {
             for (int r = 0; r < R; ++r) acc[r][v] = _mm256_fmadd_ps(q[r], k, acc[r][v]);
         }
     }
+    *tile.ahead = ahead;
     if (tile.block->key_scales != nullptr)
         for (int v = 0; v < V; ++v) {
             const __m256 scale = _mm256_loadu_ps(tile.block->key_scales + (first_vector + v) * 8);
@@ -100,7 +104,9 @@ void add_values(const Tile& tile, int first_row, int begin, int end, int channel
     const float* p = tile.scores + first_row * kBlockTokens;
     const int head_dim = tile.block->head_dim;
     std::ptrdiff_t element = static_cast<std::ptrdiff_t>(begin) * head_dim + channel;
+    Prefetcher ahead = *tile.ahead;
     for (int j = begin; j < end; ++j, element += head_dim) {
+        ahead.step();
         __m256 weight[R];
         for (int r = 0; r < R; ++r) weight[r] = _mm256_broadcast_ss(p + r * kBlockTokens + j);
         for (int d = 0; d < D; ++d) {
@@ -108,6 +114,7 @@ void add_values(const Tile& tile, int first_row, int begin, int end, int channel
             for (int r = 0; r < R; ++r) acc[r][d] = _mm256_fmadd_ps(weight[r], v, acc[r][d]);
         }
     }
+    *tile.ahead = ahead;
     for (int r = 0; r < R; ++r)
         for (int d = 0; d < D; ++d)
             _mm256_storeu_ps(tile.weighted(first_row + r) + channel + d * 8, acc[r][d]);
@@ -125,9 +132,9 @@ void add_values(const Tile& tile, int first_row, int begin, int end) {
 }
 
 template <KvType Type, int R>
-void attend_tile(const AttentionBlock& block, int first_row) {
+void attend_tile(const AttentionBlock& block, int first_row, Prefetcher& ahead) {
     alignas(32) std::array<float, R * kBlockTokens> scores;
-    const Tile tile{&block, first_row, scores.data()};
+    const Tile tile{&block, first_row, scores.data(), &ahead};
     int least = tile.visible(0);
     int most = least;
     for (int r = 1; r < R; ++r) {
@@ -152,19 +159,20 @@ void attend_tile(const AttentionBlock& block, int first_row) {
 
 template <KvType Type>
 void attend_rows(const AttentionBlock& block) {
+    Prefetcher ahead(block.ahead, block.keys);
     int row = 0;
     // Three rows keep 12 sums in flight, enough to hide the latency of a multiply-add.
     for (; row + 3 <= block.n_rows && block.n_rows - row != 4; row += 3)
-        attend_tile<Type, 3>(block, row);
+        attend_tile<Type, 3>(block, row, ahead);
     switch (block.n_rows - row) {
         case 4:
-            attend_tile<Type, 4>(block, row);
+            attend_tile<Type, 4>(block, row, ahead);
             break;
         case 2:
-            attend_tile<Type, 2>(block, row);
+            attend_tile<Type, 2>(block, row, ahead);
             break;
         case 1:
-            attend_tile<Type, 1>(block, row);
+            attend_tile<Type, 1>(block, row, ahead);
             break;
         default:
             break;

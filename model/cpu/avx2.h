@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "model/cpu/kernels.h"
 #include "model/cpu/math.h"
 #include "model/cpu/options.h"
 
@@ -67,6 +68,25 @@ __m256 load8(const std::byte* data, std::ptrdiff_t element) {
         return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(packed));
     }
 }
+
+/// Walks over the memory of an Ahead, a cache line at a time, into the second level: the first is
+/// full of the block at hand. At its end it stays on the last line, which costs next to nothing.
+class Prefetcher {
+  public:
+    Prefetcher(const Ahead& ahead, const std::byte* otherwise)
+        : at_(ahead.begin != nullptr ? ahead.begin : otherwise),
+          end_(at_ + (ahead.begin != nullptr ? ahead.bytes : 0)) {}
+    void step() {
+        _mm_prefetch(reinterpret_cast<const char*>(at_), _MM_HINT_T1);
+        const std::byte* next = at_ + kLine;
+        at_ = next < end_ ? next : at_;
+    }
+
+  private:
+    static constexpr int kLine = 64;
+    const std::byte* at_;
+    const std::byte* end_;
+};
 
 /// Calls `body` with the type as a compile-time constant.
 template <typename Body>

@@ -32,6 +32,13 @@ inline constexpr int kBlockTokens = 128;
 /// Kernels keep one head's channels on the stack.
 inline constexpr int kLargestHeadDim = 256;
 
+/// Memory that the next call will read. A kernel asks for it while it computes, because one that
+/// walks down a block in strips gets little help from the prefetcher of the CPU.
+struct Ahead {
+    const std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+};
+
 /// One block of keys and values of one KV head, and the query rows that look at it.
 /// Shapes: keys [head_dim, 128] (transposed: 8 neighbouring tokens are one vector), values
 /// [128, head_dim], key_scales, value_scales [128] or null (all one), queries [n_rows, head_dim]
@@ -50,10 +57,19 @@ struct AttentionBlock {
     float* maximum = nullptr;      ///< largest score
     float* total = nullptr;        ///< sum of exp(score - maximum)
     float* weighted = nullptr;     ///< sum of exp(score - maximum) * value
+    Ahead ahead;                   ///< changes no result
 };
 
+/// Codes of int13 index keys lie in strips of 16 tokens, [128 / 16][dim / 2][16][2]: a pair of
+/// channels is one word, and a row of a strip is one cache line, so that a strip is read in order.
+inline constexpr int kStripTokens = 16;
+constexpr int index_code_at(int dim, int channel, int token) {
+    const int row = token / kStripTokens * (dim / 2) + channel / 2;
+    return (row * kStripTokens + token % kStripTokens) * 2 + channel % 2;
+}
+
 /// Index keys of 128 tokens and the index queries that score them, see CpuKernels::score_blocks.
-/// Shapes: keys [dim, 128] (int13: [dim / 2, 128, 2], a pair of channels is one word), key_scales
+/// Shapes: keys [dim, 128] (int13: see index_code_at), key_scales
 /// [128] or null, queries [n_rows, dim] (int13: query_codes), visible [n_rows] in 1..128,
 /// best [n_rows, 128 / block_tokens] with rows `stride` apart.
 struct IndexBlock {
@@ -68,6 +84,7 @@ struct IndexBlock {
     int block_tokens = 0;          ///< 8, 16, 32, 64 or 128
     float* best = nullptr;
     std::ptrdiff_t stride = 0;
+    Ahead ahead;  ///< changes no result
 };
 
 struct CpuKernels {

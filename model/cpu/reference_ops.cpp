@@ -222,8 +222,7 @@ float score_codes(const IndexBlock& block, int row, int token) {
     const std::int16_t* q = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
     std::int32_t sum = 0;
     for (int d = 0; d < block.dim; ++d) {
-        const int at = (d / 2 * kBlockTokens + token) * 2 + d % 2;
-        sum += q[d] * stored<std::int16_t>(block.keys, at);
+        sum += q[d] * stored<std::int16_t>(block.keys, index_code_at(block.dim, d, token));
     }
     return static_cast<float>(sum) * block.key_scales[token];
 }

@@ -87,18 +87,26 @@ inline void fold_scores(const IndexBlock& block, __m256 score, int vector, int v
     best = _mm256_max_ps(score, best);
 }
 
-/// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens.
-template <int R, int V>
+/// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens. Many rows find
+/// the keys in the cache, and a prefetch would cost them instructions.
+template <int R, int V, bool Fetch>
 void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int* visible,
-                int vector, __m256* best) {
+                int vector, __m256* best, Prefetcher& ahead) {
     __m256i acc[R][V];
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_si256();
-    const auto* keys = reinterpret_cast<const __m256i*>(block.keys) + vector;
-    constexpr int kVectorsARow = kBlockTokens / kLanes;
-    for (int pair = 0; pair < block.dim / 2; ++pair, keys += kVectorsARow) {
+    constexpr int kVectorsARow = kStripTokens / kLanes;
+    const int pairs = block.dim / 2;
+    const std::ptrdiff_t strip = static_cast<std::ptrdiff_t>(pairs) * kVectorsARow;
+    const auto* keys = reinterpret_cast<const __m256i*>(block.keys) +
+                       vector / kVectorsARow * strip + vector % kVectorsARow;
+#pragma GCC unroll 2
+    for (int pair = 0; pair < pairs; ++pair, keys += kVectorsARow) {
+        if constexpr (Fetch)
+            for (int line = 0; line < V; line += 2) ahead.step();
         __m256i k[V];
-        for (int v = 0; v < V; ++v) k[v] = _mm256_loadu_si256(keys + v);
+        for (int v = 0; v < V; ++v)
+            k[v] = _mm256_loadu_si256(keys + v / kVectorsARow * strip + v % kVectorsARow);
         for (int r = 0; r < R; ++r) {
             std::int32_t two = 0;
             std::memcpy(&two, queries + static_cast<std::ptrdiff_t>(r) * block.dim + 2 * pair, 4);
@@ -112,9 +120,41 @@ void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int*
             fold_scores(block, _mm256_cvtepi32_ps(acc[r][v]), vector + v, visible[r], best[r]);
 }
 
+/// Rows of one pass over a page, at most: their codes and a strip share the first level of the
+/// cache.
+constexpr int kPassRows = 48;
+
+/// One strip of tokens for all rows: it stays in the first level of the cache meanwhile.
+template <int V>
+void score_strip(const IndexBlock& block, int row, int n_rows, int vector, __m256* best,
+                 Prefetcher& ahead) {
+    const std::int16_t* codes = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
+    const int* visible = block.visible + row;
+    int r = 0;
+    for (; r + 4 <= n_rows; r += 4)
+        fold_codes<4, V, false>(block, codes + r * block.dim, visible + r, vector, best + r, ahead);
+    for (; r < n_rows; ++r)
+        fold_codes<1, V, false>(block, codes + r * block.dim, visible + r, vector, best + r, ahead);
+}
+
+void score_many(const IndexBlock& block, int row, int n_rows, Prefetcher& ahead) {
+    __m256 best[kPassRows];
+    const int most = *std::max_element(block.visible + row, block.visible + row + n_rows);
+    const int run = block.block_tokens / kLanes;
+    for (int first = 0, out = 0; first < kBlockTokens / kLanes; first += run, ++out) {
+        for (int r = 0; r < n_rows; ++r)
+            best[r] = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+        const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
+        int v = first;
+        for (; v + 2 <= last; v += 2) score_strip<2>(block, row, n_rows, v, best, ahead);
+        for (; v < last; ++v) score_strip<1>(block, row, n_rows, v, best, ahead);
+        for (int r = 0; r < n_rows; ++r)
+            block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
+    }
+}
+
 template <int R>
-void score_code_rows(const IndexBlock& block, int row) {
-    constexpr int kWide = R >= 6 ? 2 : 4;  // 16 registers hold the sums, keys and a query
+void score_code_rows(const IndexBlock& block, int row, Prefetcher& ahead) {
     const std::int16_t* queries = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
     const int* visible = block.visible + row;
     const int most = *std::max_element(visible, visible + R);
@@ -125,19 +165,21 @@ void score_code_rows(const IndexBlock& block, int row) {
             best[r] = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
         const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
         int v = first;
-        for (; v + kWide <= last; v += kWide)
-            fold_codes<R, kWide>(block, queries, visible, v, best);
-        for (; v < last; ++v) fold_codes<R, 1>(block, queries, visible, v, best);
+        for (; v + 4 <= last; v += 4)
+            fold_codes<R, 4, true>(block, queries, visible, v, best, ahead);
+        for (; v < last; ++v) fold_codes<R, 1, true>(block, queries, visible, v, best, ahead);
         for (int r = 0; r < R; ++r)
             block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
     }
 }
 
 void score_codes(const IndexBlock& block) {
+    Prefetcher ahead(block.ahead, block.keys);
     int row = 0;
-    for (; row + 6 <= block.n_rows; row += 6) score_code_rows<6>(block, row);
-    for (; row + 2 <= block.n_rows; row += 2) score_code_rows<2>(block, row);
-    if (row < block.n_rows) score_code_rows<1>(block, row);
+    for (; row + 4 <= block.n_rows; row += kPassRows)
+        score_many(block, row, std::min(kPassRows, block.n_rows - row), ahead);
+    for (; row + 2 <= block.n_rows; row += 2) score_code_rows<2>(block, row, ahead);
+    if (row < block.n_rows) score_code_rows<1>(block, row, ahead);
 }
 
 }  // namespace

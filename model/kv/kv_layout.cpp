@@ -18,16 +18,28 @@ std::size_t stored_bytes(KvType type, int channels) {
     return matrix_bytes(type, channels) + (has_scales(type) ? kScaleBytes : 0);
 }
 
-/// Elements that stand together in a transposed matrix: int13 keeps pairs of channels.
-std::size_t channels_together(KvType type) {
-    return type == KvType::int13 ? 2 : 1;
-}
+/// How a transposed matrix lies in memory: strips of tokens, in each a row for every unit of
+/// channels. int13: see index_code_at; for the others one strip holds all tokens.
+struct Transposed {
+    std::size_t unit;   ///< bytes of the channels that stand together
+    std::size_t units;  ///< of one token
+    std::size_t strip;  ///< tokens
+
+    Transposed(KvType type, int channels)
+        : unit(element_bytes(type) * (type == KvType::int13 ? 2 : 1)),
+          units(static_cast<std::size_t>(channels) * element_bytes(type) / unit),
+          strip(type == KvType::int13 ? kStripTokens : kBlockTokens) {}
+    std::size_t row_bytes() const { return strip * unit; }
+    std::size_t strip_bytes() const { return units * row_bytes(); }
+    std::size_t column(std::size_t token) const {
+        return token / strip * strip_bytes() + token % strip * unit;
+    }
+};
 
 template <typename Element>
-void scatter(const std::byte* row, std::size_t count, std::byte* column) {
-    for (std::size_t d = 0; d < count; ++d)
-        std::memcpy(column + d * kBlockTokens * sizeof(Element), row + d * sizeof(Element),
-                    sizeof(Element));
+void scatter(const std::byte* row, const Transposed& to, std::byte* column) {
+    for (std::size_t d = 0; d < to.units; ++d)
+        std::memcpy(column + d * to.row_bytes(), row + d * sizeof(Element), sizeof(Element));
 }
 
 /// Writes one vector as a column of a transposed matrix [channels, 128] with scales after it.
@@ -36,35 +48,38 @@ void store_column(const CpuKernels& kernels, KvType type, int channels, std::byt
     std::array<std::byte, kLargestHeadDim * sizeof(float)> row;
     float scale = 0;
     kernels.encode(type, x, channels, row.data(), scale);
-    const auto column = static_cast<std::size_t>(token);
-    const std::size_t unit = element_bytes(type) * channels_together(type);
-    const std::size_t units = static_cast<std::size_t>(channels) / channels_together(type);
-    std::byte* to = matrix + column * unit;
-    switch (unit) {
+    const Transposed layout(type, channels);
+    const auto at = static_cast<std::size_t>(token);
+    std::byte* to = matrix + layout.column(at);
+    switch (layout.unit) {
         case 1:
-            scatter<std::uint8_t>(row.data(), units, to);
+            scatter<std::uint8_t>(row.data(), layout, to);
             break;
         case 2:
-            scatter<std::uint16_t>(row.data(), units, to);
+            scatter<std::uint16_t>(row.data(), layout, to);
             break;
         default:
-            scatter<std::uint32_t>(row.data(), units, to);
+            scatter<std::uint32_t>(row.data(), layout, to);
     }
     if (has_scales(type))
-        std::memcpy(matrix + matrix_bytes(type, channels) + column * sizeof scale, &scale,
+        std::memcpy(matrix + matrix_bytes(type, channels) + at * sizeof scale, &scale,
                     sizeof scale);
 }
 
 /// The first tokens of a transposed matrix and of its scales.
 void copy_columns(KvType type, int channels, const std::byte* from, std::byte* to, int tokens) {
-    const std::size_t unit = element_bytes(type) * channels_together(type);
-    const std::size_t units = static_cast<std::size_t>(channels) / channels_together(type);
-    const std::size_t row = kBlockTokens * unit;
-    const std::size_t used = static_cast<std::size_t>(tokens) * unit;
-    for (std::size_t d = 0; d < units; ++d) std::memcpy(to + d * row, from + d * row, used);
+    const Transposed layout(type, channels);
+    const auto kept = static_cast<std::size_t>(tokens);
+    for (std::size_t first = 0; first < kept; first += layout.strip) {
+        const std::size_t used = std::min(layout.strip, kept - first) * layout.unit;
+        for (std::size_t d = 0; d < layout.units; ++d) {
+            const std::size_t row = layout.column(first) + d * layout.row_bytes();
+            std::memcpy(to + row, from + row, used);
+        }
+    }
     if (!has_scales(type)) return;
     const std::size_t scales = matrix_bytes(type, channels);
-    std::memcpy(to + scales, from + scales, static_cast<std::size_t>(tokens) * sizeof(float));
+    std::memcpy(to + scales, from + scales, kept * sizeof(float));
 }
 
 }  // namespace

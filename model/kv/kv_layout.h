@@ -5,7 +5,7 @@
 //   head   = keys values            keys  = element[head_dim][128] scale[128]?
 //                                   values = element[128][head_dim] scale[128]?
 //   index  = element[index_dim][128] scale[128]?     of layers with an index branch;
-//            int13: element[index_dim / 2][128][2] scale[128]
+//            int13: codes (see index_code_at) scale[128]
 //   bounds = f32[n_kv_heads][2][head_dim]            of retrofitted layers: see retrofit.h
 //
 // Types and scales: see KvType. Keys are transposed so that scores of 8 tokens are one vector; see

@@ -108,10 +108,9 @@ struct AttentionCase {
     double key(int j, int d) const {
         return element(keys, d * kBlockTokens + j, block.key_scales, j);
     }
-    /// int13 keeps pairs of channels together.
     double index_key(int j, int d) const {
         if (block.type != KvType::int13) return key(j, d);
-        return element(keys, (d / 2 * kBlockTokens + j) * 2 + d % 2, block.key_scales, j);
+        return element(keys, index_code_at(dim, d, j), block.key_scales, j);
     }
     double value(int j, int d) const { return element(values, j * dim + d, block.value_scales, j); }
 
