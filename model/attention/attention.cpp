@@ -6,17 +6,16 @@
 namespace skein::model {
 namespace {
 
-constexpr int kMostRows = 64;     // query heads that look at a block in one call
+constexpr int kMostRows = kMostAttendRows;
 constexpr int kListToShare = 64;  // folding fewer blocks is not worth waking a thread
 
 /// The keys and values that the item after this one reads.
 Ahead next_part(const AttentionCall& call, const BlockLists& lists, int item) {
-    if (item >= lists.count * call.n_kv_heads()) return {};
+    // Smaller blocks than a page are parts of its strips: not worth it.
+    if (lists.block_tokens != kBlockTokens || item >= lists.count * call.n_kv_heads()) return {};
     const int kv_head = item / lists.count;
     const int list = lists.per_head ? kv_head * lists.count : 0;
     const int begin = lists.begins[list + item % lists.count];
-    // Smaller blocks than a page are cut out of its transposed keys: not worth it.
-    if (lists.block_tokens != kBlockTokens) return {};
     const KvLayout& layout = call.table->layout();
     return {call.table->block(begin / kBlockTokens) + layout.keys(call.layer, kv_head),
             layout.head_bytes()};
@@ -71,13 +70,13 @@ AttentionBlock block_view(const AttentionCall& call, int kv_head, int begin) {
     const KvLayout& layout = call.table->layout();
     const std::byte* memory = call.table->block(begin / kBlockTokens);
     const auto first = static_cast<std::size_t>(begin % kBlockTokens);
-    const std::size_t size = element_bytes(layout.type());
     const std::byte* keys = memory + layout.keys(call.layer, kv_head);
     const std::byte* values = memory + layout.values(call.layer, kv_head);
     AttentionBlock block;
     block.type = layout.type();
-    block.keys = keys + first * size;
-    block.values = values + first * static_cast<std::size_t>(layout.head_dim()) * size;
+    block.keys = keys;
+    block.values = values;
+    block.first = begin % kBlockTokens;
     block.head_dim = layout.head_dim();
     if (has_scales(layout.type())) {
         block.key_scales = reinterpret_cast<const float*>(keys + layout.scales_offset()) + first;

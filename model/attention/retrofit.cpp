@@ -114,7 +114,8 @@ void seal_block(const KvLayout& layout, const CpuKernels& kernels, std::byte* bl
             Head key;
             for (int d = 0; d < head_dim; ++d) {
                 float& channel = key[static_cast<std::size_t>(d)];
-                channel = keys[static_cast<std::size_t>(d * kBlockTokens + token)];
+                channel =
+                    keys[static_cast<std::size_t>(strip_at(head_dim, kBlockTokens, d, token))];
                 if (has_scales(layout.type())) channel *= scales[token];
             }
             turn_by(kernels, rope, rope_dim, cosines, backwards.data(), key.data());

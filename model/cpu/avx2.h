@@ -69,24 +69,17 @@ __m256 load8(const std::byte* data, std::ptrdiff_t element) {
     }
 }
 
-/// Walks over the memory of an Ahead, a cache line at a time, into the second level: the first is
-/// full of the block at hand. At its end it stays on the last line, which costs next to nothing.
-class Prefetcher {
-  public:
-    Prefetcher(const Ahead& ahead, const std::byte* otherwise)
-        : at_(ahead.begin != nullptr ? ahead.begin : otherwise),
-          end_(at_ + (ahead.begin != nullptr ? ahead.bytes : 0)) {}
-    void step() {
-        _mm_prefetch(reinterpret_cast<const char*>(at_), _MM_HINT_T1);
-        const std::byte* next = at_ + kLine;
-        at_ = next < end_ ? next : at_;
-    }
-
-  private:
-    static constexpr int kLine = 64;
-    const std::byte* at_;
-    const std::byte* end_;
-};
+/// Asks for a share of the memory ahead, for the second level: the first is full of the block at
+/// hand. `part` runs from 0 to n_parts - 1.
+inline void fetch_part(const Ahead& ahead, int part, int n_parts) {
+    constexpr std::size_t kLine = 64;
+    const std::size_t lines = (ahead.bytes + kLine - 1) / kLine;
+    const auto at = [&](int i) {
+        return lines * static_cast<std::size_t>(i) / static_cast<std::size_t>(n_parts);
+    };
+    for (std::size_t line = at(part); line < at(part + 1); ++line)
+        _mm_prefetch(reinterpret_cast<const char*>(ahead.begin + line * kLine), _MM_HINT_T1);
+}
 
 /// Calls `body` with the type as a compile-time constant.
 template <typename Body>

@@ -32,16 +32,30 @@ inline constexpr int kBlockTokens = 128;
 /// Kernels keep one head's channels on the stack.
 inline constexpr int kLargestHeadDim = 256;
 
-/// Memory that the next call will read. A kernel asks for it while it computes, because one that
-/// walks down a block in strips gets little help from the prefetcher of the CPU.
+/// Matrices of keys and values lie in strips of 32 columns, row after row in each, so that a kernel
+/// that computes a few columns at a time reads memory in order. The last strip may be narrower.
+/// Columns are the tokens of keys [head_dim, 128] and the channels of values [128, head_dim].
+inline constexpr int kStripColumns = 32;
+constexpr int strip_width(int columns, int column) {
+    const int left = columns - column / kStripColumns * kStripColumns;
+    return left < kStripColumns ? left : kStripColumns;
+}
+constexpr int strip_at(int rows, int columns, int row, int column) {
+    const int first = column / kStripColumns * kStripColumns;
+    return first * rows + row * strip_width(columns, column) + column - first;
+}
+
+/// Memory that the next call will read. A kernel may ask for it while it computes: the prefetcher
+/// of a CPU does not follow from one page of the system to the next.
 struct Ahead {
     const std::byte* begin = nullptr;
     std::size_t bytes = 0;
 };
 
-/// One block of keys and values of one KV head, and the query rows that look at it.
-/// Shapes: keys [head_dim, 128] (transposed: 8 neighbouring tokens are one vector), values
-/// [128, head_dim], key_scales, value_scales [128] or null (all one), queries [n_rows, head_dim]
+/// One block of keys and values of one KV head, and the query rows that look at it: tokens of one
+/// page from `first` on.
+/// Shapes: keys [head_dim, 128], values [128, head_dim] (see strip_at) of the page; key_scales,
+/// value_scales of the block's tokens, or null (all one); queries [n_rows, head_dim]
 /// already multiplied by the softmax scale, visible [n_rows] in 1..128, outputs: maximum, total
 /// [n_rows], weighted [n_rows, head_dim].
 struct AttentionBlock {
@@ -50,8 +64,9 @@ struct AttentionBlock {
     const std::byte* values = nullptr;
     const float* key_scales = nullptr;
     const float* value_scales = nullptr;
+    int first = 0;     ///< a multiple of 8; of 32 when more than 16 tokens follow
     int head_dim = 0;  ///< a multiple of 8
-    int n_rows = 0;
+    int n_rows = 0;    ///< at most kMostAttendRows
     const float* queries = nullptr;
     const int* visible = nullptr;  ///< how many tokens of the block each row may see
     float* maximum = nullptr;      ///< largest score
@@ -59,9 +74,10 @@ struct AttentionBlock {
     float* weighted = nullptr;     ///< sum of exp(score - maximum) * value
     Ahead ahead;                   ///< changes no result
 };
+inline constexpr int kMostAttendRows = 64;
 
 /// Codes of int13 index keys lie in strips of 16 tokens, [128 / 16][dim / 2][16][2]: a pair of
-/// channels is one word, and a row of a strip is one cache line, so that a strip is read in order.
+/// channels is one word, and a row of a strip is one cache line.
 inline constexpr int kStripTokens = 16;
 constexpr int index_code_at(int dim, int channel, int token) {
     const int row = token / kStripTokens * (dim / 2) + channel / 2;
@@ -69,7 +85,7 @@ constexpr int index_code_at(int dim, int channel, int token) {
 }
 
 /// Index keys of 128 tokens and the index queries that score them, see CpuKernels::score_blocks.
-/// Shapes: keys [dim, 128] (int13: see index_code_at), key_scales
+/// Shapes: keys [dim, 128] (see strip_at; int13: see index_code_at), key_scales
 /// [128] or null, queries [n_rows, dim] (int13: query_codes), visible [n_rows] in 1..128,
 /// best [n_rows, 128 / block_tokens] with rows `stride` apart.
 struct IndexBlock {

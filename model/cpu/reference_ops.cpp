@@ -175,7 +175,10 @@ void attend_row(const AttentionBlock& block, int row) {
     for (int j = 0; j < visible; ++j) {
         float score = 0.0F;
         for (int d = 0; d < block.head_dim; ++d)
-            score = fma_f32(q[d], element(block.type, block.keys, d * kBlockTokens + j), score);
+            score = fma_f32(q[d],
+                            element(block.type, block.keys,
+                                    strip_at(block.head_dim, kBlockTokens, d, block.first + j)),
+                            score);
         if (block.key_scales != nullptr) score *= block.key_scales[j];
         p[static_cast<std::size_t>(j)] = score;
     }
@@ -192,7 +195,9 @@ void attend_row(const AttentionBlock& block, int row) {
         float sum = 0.0F;
         for (int j = 0; j < visible; ++j)
             sum = fma_f32(p[static_cast<std::size_t>(j)],
-                          element(block.type, block.values, j * block.head_dim + d), sum);
+                          element(block.type, block.values,
+                                  strip_at(kBlockTokens, block.head_dim, block.first + j, d)),
+                          sum);
         weighted[d] = sum;
     }
     block.maximum[row] = maximum;
@@ -231,7 +236,9 @@ float score_floats(const IndexBlock& block, int row, int token) {
     const float* q = block.queries + static_cast<std::ptrdiff_t>(row) * block.dim;
     float score = 0.0F;
     for (int d = 0; d < block.dim; ++d)
-        score = fma_f32(q[d], element(block.type, block.keys, d * kBlockTokens + token), score);
+        score = fma_f32(
+            q[d], element(block.type, block.keys, strip_at(block.dim, kBlockTokens, d, token)),
+            score);
     return block.key_scales == nullptr ? score : score * block.key_scales[token];
 }
 

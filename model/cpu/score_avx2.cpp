@@ -29,8 +29,8 @@ void fold_vectors(const IndexBlock& block, const float* queries, const int* visi
     __m256 acc[R][V];
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_ps();
-    std::ptrdiff_t element = static_cast<std::ptrdiff_t>(vector) * kLanes;
-    for (int d = 0; d < block.dim; ++d, element += kBlockTokens) {
+    std::ptrdiff_t element = strip_at(block.dim, kBlockTokens, 0, vector * kLanes);
+    for (int d = 0; d < block.dim; ++d, element += kStripColumns) {
         __m256 q[R];
         for (int r = 0; r < R; ++r)
             q[r] = _mm256_broadcast_ss(queries + static_cast<std::ptrdiff_t>(r) * block.dim + d);
@@ -87,11 +87,10 @@ inline void fold_scores(const IndexBlock& block, __m256 score, int vector, int v
     best = _mm256_max_ps(score, best);
 }
 
-/// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens. Many rows find
-/// the keys in the cache, and a prefetch would cost them instructions.
-template <int R, int V, bool Fetch>
+/// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens.
+template <int R, int V>
 void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int* visible,
-                int vector, __m256* best, Prefetcher& ahead) {
+                int vector, __m256* best) {
     __m256i acc[R][V];
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_si256();
@@ -102,8 +101,6 @@ void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int*
                        vector / kVectorsARow * strip + vector % kVectorsARow;
 #pragma GCC unroll 2
     for (int pair = 0; pair < pairs; ++pair, keys += kVectorsARow) {
-        if constexpr (Fetch)
-            for (int line = 0; line < V; line += 2) ahead.step();
         __m256i k[V];
         for (int v = 0; v < V; ++v)
             k[v] = _mm256_loadu_si256(keys + v / kVectorsARow * strip + v % kVectorsARow);
@@ -126,18 +123,17 @@ constexpr int kPassRows = 48;
 
 /// One strip of tokens for all rows: it stays in the first level of the cache meanwhile.
 template <int V>
-void score_strip(const IndexBlock& block, int row, int n_rows, int vector, __m256* best,
-                 Prefetcher& ahead) {
+void score_strip(const IndexBlock& block, int row, int n_rows, int vector, __m256* best) {
     const std::int16_t* codes = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
     const int* visible = block.visible + row;
     int r = 0;
     for (; r + 4 <= n_rows; r += 4)
-        fold_codes<4, V, false>(block, codes + r * block.dim, visible + r, vector, best + r, ahead);
+        fold_codes<4, V>(block, codes + r * block.dim, visible + r, vector, best + r);
     for (; r < n_rows; ++r)
-        fold_codes<1, V, false>(block, codes + r * block.dim, visible + r, vector, best + r, ahead);
+        fold_codes<1, V>(block, codes + r * block.dim, visible + r, vector, best + r);
 }
 
-void score_many(const IndexBlock& block, int row, int n_rows, Prefetcher& ahead) {
+void score_many(const IndexBlock& block, int row, int n_rows) {
     __m256 best[kPassRows];
     const int most = *std::max_element(block.visible + row, block.visible + row + n_rows);
     const int run = block.block_tokens / kLanes;
@@ -146,15 +142,15 @@ void score_many(const IndexBlock& block, int row, int n_rows, Prefetcher& ahead)
             best[r] = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
         const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
         int v = first;
-        for (; v + 2 <= last; v += 2) score_strip<2>(block, row, n_rows, v, best, ahead);
-        for (; v < last; ++v) score_strip<1>(block, row, n_rows, v, best, ahead);
+        for (; v + 2 <= last; v += 2) score_strip<2>(block, row, n_rows, v, best);
+        for (; v < last; ++v) score_strip<1>(block, row, n_rows, v, best);
         for (int r = 0; r < n_rows; ++r)
             block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
     }
 }
 
 template <int R>
-void score_code_rows(const IndexBlock& block, int row, Prefetcher& ahead) {
+void score_code_rows(const IndexBlock& block, int row) {
     const std::int16_t* queries = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
     const int* visible = block.visible + row;
     const int most = *std::max_element(visible, visible + R);
@@ -165,21 +161,20 @@ void score_code_rows(const IndexBlock& block, int row, Prefetcher& ahead) {
             best[r] = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
         const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
         int v = first;
-        for (; v + 4 <= last; v += 4)
-            fold_codes<R, 4, true>(block, queries, visible, v, best, ahead);
-        for (; v < last; ++v) fold_codes<R, 1, true>(block, queries, visible, v, best, ahead);
+        fetch_part(block.ahead, out, kBlockTokens / block.block_tokens);
+        for (; v + 4 <= last; v += 4) fold_codes<R, 4>(block, queries, visible, v, best);
+        for (; v < last; ++v) fold_codes<R, 1>(block, queries, visible, v, best);
         for (int r = 0; r < R; ++r)
             block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
     }
 }
 
 void score_codes(const IndexBlock& block) {
-    Prefetcher ahead(block.ahead, block.keys);
     int row = 0;
     for (; row + 4 <= block.n_rows; row += kPassRows)
-        score_many(block, row, std::min(kPassRows, block.n_rows - row), ahead);
-    for (; row + 2 <= block.n_rows; row += 2) score_code_rows<2>(block, row, ahead);
-    if (row < block.n_rows) score_code_rows<1>(block, row, ahead);
+        score_many(block, row, std::min(kPassRows, block.n_rows - row));
+    for (; row + 2 <= block.n_rows; row += 2) score_code_rows<2>(block, row);
+    if (row < block.n_rows) score_code_rows<1>(block, row);
 }
 
 }  // namespace

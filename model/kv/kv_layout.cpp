@@ -19,7 +19,7 @@ std::size_t stored_bytes(KvType type, int channels) {
 }
 
 /// How a transposed matrix lies in memory: strips of tokens, in each a row for every unit of
-/// channels. int13: see index_code_at; for the others one strip holds all tokens.
+/// channels. See strip_at, and index_code_at for int13.
 struct Transposed {
     std::size_t unit;   ///< bytes of the channels that stand together
     std::size_t units;  ///< of one token
@@ -28,7 +28,7 @@ struct Transposed {
     Transposed(KvType type, int channels)
         : unit(element_bytes(type) * (type == KvType::int13 ? 2 : 1)),
           units(static_cast<std::size_t>(channels) * element_bytes(type) / unit),
-          strip(type == KvType::int13 ? kStripTokens : kBlockTokens) {}
+          strip(type == KvType::int13 ? kStripTokens : kStripColumns) {}
     std::size_t row_bytes() const { return strip * unit; }
     std::size_t strip_bytes() const { return units * row_bytes(); }
     std::size_t column(std::size_t token) const {
@@ -77,6 +77,44 @@ void copy_columns(KvType type, int channels, const std::byte* from, std::byte* t
             std::memcpy(to + row, from + row, used);
         }
     }
+    if (!has_scales(type)) return;
+    const std::size_t scales = matrix_bytes(type, channels);
+    std::memcpy(to + scales, from + scales, kept * sizeof(float));
+}
+
+/// The parts of the first tokens' rows in each strip of a matrix [128, channels].
+template <typename Body>
+void for_strips(KvType type, int channels, const Body& body) {
+    for (int channel = 0; channel < channels; channel += kStripColumns) {
+        const auto start = static_cast<std::size_t>(strip_at(kBlockTokens, channels, 0, channel));
+        const auto width = static_cast<std::size_t>(strip_width(channels, channel));
+        body(start * element_bytes(type), width * element_bytes(type));
+    }
+}
+
+/// Writes one vector as a row of a matrix [128, channels] with scales after it.
+void store_row(const CpuKernels& kernels, KvType type, int channels, std::byte* matrix, int token,
+               const float* x) {
+    std::array<std::byte, kLargestHeadDim * sizeof(float)> row;
+    float scale = 0;
+    kernels.encode(type, x, channels, row.data(), scale);
+    const auto at = static_cast<std::size_t>(token);
+    const std::byte* from = row.data();
+    for_strips(type, channels, [&](std::size_t start, std::size_t width) {
+        std::memcpy(matrix + start + at * width, from, width);
+        from += width;
+    });
+    if (has_scales(type))
+        std::memcpy(matrix + matrix_bytes(type, channels) + at * sizeof scale, &scale,
+                    sizeof scale);
+}
+
+/// The first tokens of a matrix [128, channels] and of its scales.
+void copy_rows(KvType type, int channels, const std::byte* from, std::byte* to, int tokens) {
+    const auto kept = static_cast<std::size_t>(tokens);
+    for_strips(type, channels, [&](std::size_t start, std::size_t width) {
+        std::memcpy(to + start, from + start, kept * width);
+    });
     if (!has_scales(type)) return;
     const std::size_t scales = matrix_bytes(type, channels);
     std::memcpy(to + scales, from + scales, kept * sizeof(float));
@@ -150,14 +188,7 @@ std::size_t KvLayout::bounds(int layer, int head) const {
 void KvLayout::store(const CpuKernels& kernels, std::byte* block, int layer, int head, int token,
                      const float* key, const float* value) const {
     store_column(kernels, type_, head_dim_, block + keys(layer, head), token, key);
-    const auto row = static_cast<std::size_t>(token);
-    std::byte* values_at = block + values(layer, head);
-    float scale = 0;
-    kernels.encode(type_, value, head_dim_,
-                   values_at + row * static_cast<std::size_t>(head_dim_) * element_bytes(type_),
-                   scale);
-    if (has_scales(type_))
-        std::memcpy(values_at + scales_offset() + row * sizeof scale, &scale, sizeof scale);
+    store_row(kernels, type_, head_dim_, block + values(layer, head), token, value);
 }
 
 void KvLayout::store_index(const CpuKernels& kernels, std::byte* block, int layer, int token,
@@ -167,18 +198,12 @@ void KvLayout::store_index(const CpuKernels& kernels, std::byte* block, int laye
 
 void KvLayout::copy_head(const std::byte* from, std::byte* to, int tokens) const {
     expect(tokens >= 0 && tokens <= kBlockTokens, "a block holds 128 tokens");
-    const auto kept = static_cast<std::size_t>(tokens);
-    const std::size_t value_bytes =
-        kept * static_cast<std::size_t>(head_dim_) * element_bytes(type_);
     for (int layer = 0; layer < n_layers(); ++layer) {
         for (int head = 0; head < n_kv_heads(layer); ++head) {
             const std::size_t keys_at = keys(layer, head);
             copy_columns(type_, head_dim_, from + keys_at, to + keys_at, tokens);
             const std::size_t values_at = values(layer, head);
-            std::memcpy(to + values_at, from + values_at, value_bytes);
-            if (has_scales(type_))
-                std::memcpy(to + values_at + scales_offset(), from + values_at + scales_offset(),
-                            kept * sizeof(float));
+            copy_rows(type_, head_dim_, from + values_at, to + values_at, tokens);
         }
         if (!has_index(layer)) continue;
         const std::size_t index_at = index_keys(layer);

@@ -2,14 +2,13 @@
 // Where the keys and values of 128 tokens lie inside one block of memory.
 //
 //   block  = layer[n_layers]        layer = head[n_kv_heads of that layer] index? bounds?
-//   head   = keys values            keys  = element[head_dim][128] scale[128]?
-//                                   values = element[128][head_dim] scale[128]?
-//   index  = element[index_dim][128] scale[128]?     of layers with an index branch;
-//            int13: codes (see index_code_at) scale[128]
+//   head   = keys values            keys   = element[head_dim, 128] scale[128]?
+//                                   values = element[128, head_dim] scale[128]?
+//   index  = element[index_dim, 128] scale[128]?     of layers with an index branch
 //   bounds = f32[n_kv_heads][2][head_dim]            of retrofitted layers: see retrofit.h
 //
-// Types and scales: see KvType. Keys are transposed so that scores of 8 tokens are one vector; see
-// CpuKernels::attend. Index keys have a type of their own: a wrong score there swaps a whole block.
+// Types and scales: see KvType. Matrices lie in strips (strip_at, index_code_at). Keys are transposed
+// so that scores of 8 tokens are one vector; see CpuKernels::attend. Index keys have a type of their own: a wrong score there swaps a whole block.
 
 #include <cstddef>
 #include <vector>

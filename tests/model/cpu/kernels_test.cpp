@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "model/cpu/attention_avx2.h"
@@ -106,13 +107,15 @@ struct AttentionCase {
                static_cast<double>(scale);
     }
     double key(int j, int d) const {
-        return element(keys, d * kBlockTokens + j, block.key_scales, j);
+        return element(keys, strip_at(dim, kBlockTokens, d, j), block.key_scales, j);
     }
     double index_key(int j, int d) const {
         if (block.type != KvType::int13) return key(j, d);
         return element(keys, index_code_at(dim, d, j), block.key_scales, j);
     }
-    double value(int j, int d) const { return element(values, j * dim + d, block.value_scales, j); }
+    double value(int j, int d) const {
+        return element(values, strip_at(kBlockTokens, dim, j, d), block.value_scales, j);
+    }
 
     int dim;
     std::vector<float> queries, key_scales, value_scales;
@@ -268,6 +271,44 @@ TEST_SUITE("model/cpu/kernels") {
                         CHECK(test::first_difference(one.run(*table), one.run(scalar_kernels())) ==
                               -1);
                     }
+                }
+            }
+        }
+    }
+
+    TEST_CASE("attention: a part of a page gives what the same tokens give in front of one") {
+        for (const KvType type : {KvType::f32, KvType::int16, KvType::int8}) {
+            for (const int head_dim : {8, 40, 64, 128}) {
+                for (const int first : {8, 16, 32, 48, 64, 96}) {
+                    const int tokens = first % 32 == 0 ? 32 : first % 16 == 0 ? 16 : 8;
+                    CAPTURE(head_dim);
+                    CAPTURE(first);
+                    AttentionCase part(type, head_dim, 7, static_cast<std::uint64_t>(first));
+                    for (int& visible : part.visible) visible = 1 + visible % tokens;
+                    AttentionCase front = part;
+                    const std::size_t size = element_bytes(type);
+                    const auto move = [&](std::vector<std::byte>& matrix, int to, int from) {
+                        std::memcpy(matrix.data() + static_cast<std::size_t>(to) * size,
+                                    matrix.data() + static_cast<std::size_t>(from) * size, size);
+                    };
+                    for (int j = 0; j < tokens; ++j)
+                        for (int d = 0; d < head_dim; ++d) {
+                            move(front.keys, strip_at(head_dim, kBlockTokens, d, j),
+                                 strip_at(head_dim, kBlockTokens, d, first + j));
+                            move(front.values, strip_at(kBlockTokens, head_dim, j, d),
+                                 strip_at(kBlockTokens, head_dim, first + j, d));
+                        }
+                    part.block.first = first;
+                    front.block.keys = front.keys.data();
+                    front.block.values = front.values.data();
+                    for (AttentionCase* one : {&part, &front}) {
+                        one->block.visible = one->visible.data();
+                        if (!has_scales(type)) continue;
+                        one->block.key_scales = part.key_scales.data() + first;
+                        one->block.value_scales = part.value_scales.data() + first;
+                    }
+                    for (const CpuKernels* table : available_kernels())
+                        CHECK(test::first_difference(part.run(*table), front.run(*table)) == -1);
                 }
             }
         }

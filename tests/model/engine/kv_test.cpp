@@ -47,14 +47,16 @@ void fill(const Pool& pool, BlockTable& table, int tokens, std::uint64_t seed) {
 std::vector<std::byte> stored(const Pool& pool, const BlockTable& table, int token) {
     const KvLayout& layout = *pool.layout;
     const std::byte* block = table.block(token / kBlockTokens);
-    const auto at = static_cast<std::size_t>(token % kBlockTokens);
+    const int row = token % kBlockTokens;
+    const auto at = static_cast<std::size_t>(row);
     const std::size_t size = element_bytes(layout.type());
     std::vector<std::byte> bytes;
     const auto add = [&](std::size_t offset, std::size_t count) {
         bytes.insert(bytes.end(), block + offset, block + offset + count);
     };
-    for (std::size_t d = 0; d < 16; ++d)
-        add(layout.keys(1, 0) + (d * kBlockTokens + at) * size, size);
+    for (int d = 0; d < 16; ++d)
+        add(layout.keys(1, 0) + static_cast<std::size_t>(strip_at(16, kBlockTokens, d, row)) * size,
+            size);
     add(layout.values(1, 0) + at * 16 * size, 16 * size);
     if (has_scales(layout.type())) {
         add(layout.keys(1, 0) + layout.scales_offset() + at * 4, 4);

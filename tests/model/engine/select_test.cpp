@@ -150,7 +150,8 @@ TEST_SUITE("model/attention/select") {
         for (std::size_t j = 0; j < keys.size(); ++j)
             for (std::size_t d = 0; d < 8; ++d)
                 for (std::size_t twice = 0; twice < 2; ++twice)
-                    transposed[d * kBlockTokens + 2 * j + twice] =
+                    transposed[static_cast<std::size_t>(strip_at(
+                        8, kBlockTokens, static_cast<int>(d), static_cast<int>(2 * j + twice)))] =
                         keys[j].as_array()[d].to_number<float>();
         MsaConfig msa;
         msa.block_tokens = 4;
