@@ -174,6 +174,11 @@ std::string Runtime::numerics_version() const {
     return version;
 }
 
+BoundedPages Runtime::bounded_pages() {
+    const std::lock_guard lock(mutex_);
+    return workspace_.attention.filter;
+}
+
 void Runtime::fill_synthetic(BlockTable& table, int first, int last, std::uint64_t seed) {
     const std::lock_guard lock(mutex_);
     const int head_dim = layout_->head_dim();

@@ -39,6 +39,8 @@ class Runtime {
     /// Writes pseudo-random keys, values and index keys of unit variance for the positions
     /// [first, last). Requires: as BlockTable::writable_block.
     void fill_synthetic(BlockTable& table, int first, int last, std::uint64_t seed);
+    /// What bounds have saved in all decoding so far.
+    BoundedPages bounded_pages();
     int max_batch_tokens() const { return workspace_.max_tokens; }
 
   private:

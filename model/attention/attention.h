@@ -26,11 +26,19 @@ constexpr int ceil_div(int a, int b) {
 
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
+/// Pages of index keys that were looked at, and those of them that had to be scored: see
+/// score_token.
+struct BoundedPages {
+    std::int64_t bounded = 0;
+    std::int64_t scored = 0;
+};
+
 /// Memory for partial results, kept between calls.
 struct AttentionScratch {
     std::vector<float> maximum, total, weighted;
     std::vector<std::int32_t> begins;
-    std::vector<float> block_scores;
+    std::vector<float> block_scores, block_bounds;
+    BoundedPages filter;
 };
 
 /// Shapes: queries, out [n_tokens, n_heads, head_dim]; queries are rotated and multiplied by the

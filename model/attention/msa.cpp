@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "model/attention/index_scores.h"
 #include "model/attention/select.h"
 #include "model/attention/selected.h"
 
@@ -40,19 +41,6 @@ struct Msa {
     bool takes_all(int token) const { return own_block(token) < top_k; }
 };
 
-IndexBlock index_view(const Msa& m, int page) {
-    const KvLayout& layout = m.call.table->layout();
-    const std::byte* keys = m.call.table->block(page) + layout.index_keys(m.call.layer);
-    IndexBlock block;
-    block.type = layout.index_type();
-    block.keys = keys;
-    if (has_scales(block.type))
-        block.key_scales = reinterpret_cast<const float*>(keys + layout.index_scales_offset());
-    block.dim = layout.index_dim();
-    block.block_tokens = m.block_tokens;
-    return block;
-}
-
 /// One flag a block, from one a page. Empty when nothing is evicted.
 std::vector<std::uint8_t> evicted_blocks(const Msa& m) {
     std::vector<std::uint8_t> flags;
@@ -72,60 +60,28 @@ void select_token(const Msa& m, int token, const float* scores, std::ptrdiff_t s
                       *m.index.msa, evicted, m.selected(token, head));
 }
 
-/// The codes of index queries, when index keys are codes too. Shapes: queries [n_rows, dim].
-void encode_queries(const Msa& m, const float* queries, int n_rows,
-                    std::vector<std::int16_t>& codes) {
-    const KvLayout& layout = m.call.table->layout();
-    if (layout.index_type() != KvType::int13) return;
-    const int dim = layout.index_dim();
-    codes.resize(static_cast<std::size_t>(n_rows * dim));
-    for (int row = 0; row < n_rows; ++row) {
-        const auto at = static_cast<std::ptrdiff_t>(row) * dim;
-        float scale = 0;  // positive: the order of scores does not depend on it
-        m.kernels.encode(KvType::int13, queries + at, dim,
-                         reinterpret_cast<std::byte*>(codes.data() + at), scale);
-    }
-}
-
-/// One token: the pages are shared out among the threads.
 void select_one(const Msa& m, ThreadPool& pool, AttentionScratch& scratch,
                 std::span<const std::uint8_t> evicted) {
-    const int pages = m.call.start / kBlockTokens + 1;
-    const auto stride = static_cast<std::ptrdiff_t>(pages) * m.blocks_a_page;
-    scratch.block_scores.resize(static_cast<std::size_t>(stride * m.kv_heads));
-    if (!m.takes_all(0)) {
-        std::vector<std::int16_t> codes;
-        encode_queries(m, m.index.queries, m.kv_heads, codes);
-        const std::size_t page_bytes = m.call.table->layout().index_bytes();
-        pool.parallel_for(pages, pool.grain_for(pages, 4), [&](int begin, int end) {
-            std::array<int, kMostSelectedBlocks> visible{};
-            for (int page = begin; page < end; ++page) {
-                IndexBlock block = index_view(m, page);
-                visible.fill(std::min(kBlockTokens, m.call.start + 1 - page * kBlockTokens));
-                block.n_rows = m.kv_heads;
-                block.queries = m.index.queries;
-                block.query_codes = codes.data();
-                block.visible = visible.data();
-                block.best = scratch.block_scores.data() + page * m.blocks_a_page;
-                block.stride = stride;
-                if (page + 1 < pages) block.ahead = {index_view(m, page + 1).keys, page_bytes};
-                m.kernels.score_blocks(block);
-            }
-        });
-    }
+    const auto stride =
+        static_cast<std::ptrdiff_t>(m.call.start / kBlockTokens + 1) * m.blocks_a_page;
+    if (m.takes_all(0))
+        scratch.block_scores.resize(static_cast<std::size_t>(stride * m.kv_heads));
+    else
+        score_token(m.call, m.index, m.kernels, pool, evicted, scratch);
     select_token(m, 0, scratch.block_scores.data(), stride, evicted);
 }
 
 /// Memory of a thread for a tile of index queries.
 struct IndexTile {
-    std::vector<float> queries, scores, keys;
+    std::vector<float> queries, scores;
+    IndexKeys keys;
     std::vector<std::int16_t> codes;
     std::vector<int> visible;
 };
 
 void score_page(const Msa& m, int page, int first_token, int n_tokens, std::ptrdiff_t stride,
                 IndexTile& tile) {
-    IndexBlock block = index_view(m, page);
+    IndexBlock block = index_view(m.call, m.block_tokens, page);
     int first = 0;  // earlier tokens of the tile lie before this page
     for (int t = 0; t < n_tokens; ++t) {
         const int seen =
@@ -141,12 +97,7 @@ void score_page(const Msa& m, int page, int first_token, int n_tokens, std::ptrd
     block.visible = tile.visible.data() + row;
     block.best = tile.scores.data() + row * stride + page * m.blocks_a_page;
     block.stride = stride;
-    const bool floats = block.type != KvType::f32 && block.type != KvType::int13;
-    if (floats && block.n_rows > kRowsToWiden) {
-        m.kernels.widen(block.type, block.keys, block.dim * kBlockTokens, tile.keys.data());
-        block.type = KvType::f32;
-        block.keys = reinterpret_cast<const std::byte*>(tile.keys.data());
-    }
+    read_index_keys(m.kernels, block, tile.keys);
     m.kernels.score_blocks(block);
 }
 
@@ -161,12 +112,12 @@ void select_tile(const Msa& m, int first_token, int n_tokens, IndexTile& tile,
     tile.scores.resize(rows * static_cast<std::size_t>(stride));
     if (!m.takes_all(last)) {
         tile.visible.resize(rows);
-        tile.keys.resize(static_cast<std::size_t>(dim) * kBlockTokens);
         tile.queries.resize(rows * static_cast<std::size_t>(dim));
         for (int t = 0; t < n_tokens; ++t)
             std::copy_n(m.index.queries + (first_token + t) * m.index.stride, m.kv_heads * dim,
                         tile.queries.data() + static_cast<std::ptrdiff_t>(t) * m.kv_heads * dim);
-        encode_queries(m, tile.queries.data(), n_tokens * m.kv_heads, tile.codes);
+        encode_queries(m.call.table->layout(), m.kernels, tile.queries.data(),
+                       n_tokens * m.kv_heads, tile.codes);
         for (int page = 0; page < pages; ++page)
             score_page(m, page, first_token, n_tokens, stride, tile);
     }

@@ -76,8 +76,9 @@ struct AttentionBlock {
 };
 inline constexpr int kMostAttendRows = 64;
 
-/// Codes of int13 index keys lie in strips of 16 tokens, [128 / 16][dim / 2][16][2]: a pair of
-/// channels is one word, and a row of a strip is one cache line.
+/// int13 index keys are stored as two planes of bytes [dim * 128], first the high ones, then the
+/// low ones (see low_bits); CpuKernels::join_codes makes codes of them. In all three, elements lie
+/// in strips of 16 tokens, [128 / 16][dim / 2][16][2]: a pair of channels is one word.
 inline constexpr int kStripTokens = 16;
 constexpr int index_code_at(int dim, int channel, int token) {
     const int row = token / kStripTokens * (dim / 2) + channel / 2;
@@ -85,9 +86,10 @@ constexpr int index_code_at(int dim, int channel, int token) {
 }
 
 /// Index keys of 128 tokens and the index queries that score them, see CpuKernels::score_blocks.
-/// Shapes: keys [dim, 128] (see strip_at; int13: see index_code_at), key_scales
-/// [128] or null, queries [n_rows, dim] (int13: query_codes), visible [n_rows] in 1..128,
-/// best [n_rows, 128 / block_tokens] with rows `stride` apart.
+/// Shapes: keys [dim, 128] (see strip_at; int13: joined codes, or planes for bound_blocks),
+/// key_scales [128] or null, queries [n_rows, dim] (int13: query_codes), margins [n_rows] (only of
+/// bound_blocks), visible [n_rows] in 1..128, best [n_rows, 128 / block_tokens] with rows `stride`
+/// apart.
 struct IndexBlock {
     KvType type = KvType::f32;
     const std::byte* keys = nullptr;
@@ -96,6 +98,7 @@ struct IndexBlock {
     int n_rows = 0;
     const float* queries = nullptr;
     const std::int16_t* query_codes = nullptr;
+    const float* margins = nullptr;
     const int* visible = nullptr;  ///< how many of the tokens each row may see
     int block_tokens = 0;          ///< 8, 16, 32, 64 or 128
     float* best = nullptr;
@@ -159,6 +162,12 @@ struct CpuKernels {
     /// scores do not count; a run without any gets minus infinity. Source: block scores of MSA,
     /// arXiv 2606.13392.
     void (*score_blocks)(const IndexBlock& block);
+    /// The same of int13 keys from their high bytes alone, which is half the memory: (exact sum of
+    /// query codes times high bytes, times 2^low_bits, plus the row's margin in one fma), times the
+    /// key's scale. Never below what score_blocks gives when the margin is score_margin's.
+    void (*bound_blocks)(const IndexBlock& block);
+    /// codes = high * 2^low_bits + low. Shapes: planes, codes: see index_code_at.
+    void (*join_codes)(const std::byte* planes, int dim, std::int16_t* codes);
 
     /// One key or value in the form of a type. Codes: value = scale * code, rounding and zero as in
     /// quantize_row (int8: 127, int13: exact_dot_limit(n) in place of 32767). `scale` is only
@@ -168,6 +177,10 @@ struct CpuKernels {
     /// The stored elements as floats, exactly, without scales. Requires: n a multiple of 8.
     void (*widen)(KvType type, const std::byte* elements, int n, float* out);
 };
+
+/// The most that the low bytes of any key add to the dot product with this query, and rounding.
+/// Shapes: query_codes [dim].
+float score_margin(const std::int16_t* query_codes, int dim);
 
 /// The tables of this build that this CPU can run, slowest first.
 std::span<const CpuKernels* const> available_kernels();

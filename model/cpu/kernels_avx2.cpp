@@ -252,6 +252,8 @@ const CpuKernels* avx2_kernels() {
                                   avx2::merge,
                                   avx2::finish,
                                   avx2::score_blocks,
+                                  avx2::bound_blocks,
+                                  avx2::join_codes,
                                   avx2::encode,
                                   avx2::widen};
     return &table;

@@ -27,6 +27,13 @@ constexpr std::size_t element_bytes(KvType type) {
 inline int exact_dot_limit(int n) {
     return static_cast<int>(std::sqrt(2147483647.0 / n));
 }
+/// Codes of int13 are stored in two bytes: code = high * 2^shift + low, with high in -128..127 and
+/// low in 0..2^shift - 1, so that the high bytes alone bound a dot product.
+inline int low_bits(int n) {
+    int shift = 5;
+    while (exact_dot_limit(n) >= 128 << shift) ++shift;
+    return shift;
+}
 constexpr bool has_scales(KvType type) {
     return type == KvType::int16 || type == KvType::int8 || type == KvType::int13;
 }

@@ -232,6 +232,15 @@ float score_codes(const IndexBlock& block, int row, int token) {
     return static_cast<float>(sum) * block.key_scales[token];
 }
 
+float bound_codes(const IndexBlock& block, int row, int token) {
+    const std::int16_t* q = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
+    std::int32_t sum = 0;
+    for (int d = 0; d < block.dim; ++d)
+        sum += q[d] * stored<std::int8_t>(block.keys, index_code_at(block.dim, d, token));
+    const auto unit = static_cast<float>(1 << low_bits(block.dim));
+    return fma_f32(static_cast<float>(sum), unit, block.margins[row]) * block.key_scales[token];
+}
+
 float score_floats(const IndexBlock& block, int row, int token) {
     const float* q = block.queries + static_cast<std::ptrdiff_t>(row) * block.dim;
     float score = 0.0F;
@@ -242,19 +251,32 @@ float score_floats(const IndexBlock& block, int row, int token) {
     return block.key_scales == nullptr ? score : score * block.key_scales[token];
 }
 
-void score_row(const IndexBlock& block, int row) {
+template <typename Score>
+void fold_tokens(const IndexBlock& block, int row, const Score& score_of) {
     float* best = block.best + row * block.stride;
     std::fill_n(best, kBlockTokens / block.block_tokens, -std::numeric_limits<float>::infinity());
     for (int j = 0; j < block.visible[row]; ++j) {
-        const float score =
-            block.type == KvType::int13 ? score_codes(block, row, j) : score_floats(block, row, j);
         float& largest = best[j / block.block_tokens];
-        largest = max_f32(score, largest);
+        largest = max_f32(score_of(block, row, j), largest);
     }
 }
 
 void score_blocks(const IndexBlock& block) {
-    for (int row = 0; row < block.n_rows; ++row) score_row(block, row);
+    const auto score = block.type == KvType::int13 ? score_codes : score_floats;
+    for (int row = 0; row < block.n_rows; ++row) fold_tokens(block, row, score);
+}
+
+void bound_blocks(const IndexBlock& block) {
+    for (int row = 0; row < block.n_rows; ++row) fold_tokens(block, row, bound_codes);
+}
+
+void join_codes(const std::byte* planes, int dim, std::int16_t* codes) {
+    const int n = dim * kBlockTokens;
+    const int unit = 1 << low_bits(dim);
+    for (int i = 0; i < n; ++i) {
+        const int high = stored<std::int8_t>(planes, i);
+        codes[i] = static_cast<std::int16_t>(high * unit + stored<std::uint8_t>(planes, n + i));
+    }
 }
 
 template <typename T>
@@ -303,11 +325,28 @@ void widen(KvType type, const std::byte* elements, int n, float* out) {
 
 }  // namespace
 
+float score_margin(const std::int16_t* query_codes, int dim) {
+    // A low byte is its mean (2^bits - 1) / 2 and at most as much again, so all of them together
+    // add at most mean * (sum of the codes + sqrt(dim) * norm of the query), by Cauchy-Schwarz.
+    double sum = 0;
+    double squares = 0;
+    for (int d = 0; d < dim; ++d) {
+        sum += query_codes[d];
+        squares += static_cast<double>(query_codes[d]) * query_codes[d];
+    }
+    const double mean = ((1 << low_bits(dim)) - 1) / 2.0;
+    const double reach = std::sqrt(squares * dim);
+    // Three roundings to float, each of at most 2^-24 of the largest product.
+    const double rounding = reach * 32768 * std::ldexp(1.0, -22);
+    return static_cast<float>(mean * (sum + reach) + rounding + 1);
+}
+
 const CpuKernels& scalar_kernels() {
-    static const CpuKernels table{Isa::scalar,      "scalar",        rmsnorm, quantize_row, matmul,
-                                  rope_interleaved, rope_half_split, swiglu,  swigluoai,    add,
-                                  add_scaled,       scale,           attend,  merge,        finish,
-                                  score_blocks,     encode,          widen};
+    static const CpuKernels table{
+        Isa::scalar,      "scalar",        rmsnorm,    quantize_row, matmul,
+        rope_interleaved, rope_half_split, swiglu,     swigluoai,    add,
+        add_scaled,       scale,           attend,     merge,        finish,
+        score_blocks,     bound_blocks,    join_codes, encode,       widen};
     return table;
 }
 

@@ -75,7 +75,18 @@ void score_rows(const IndexBlock& block, int row) {
     }
 }
 
-/// Folds V vectors of scores of one row; `vector` is the first of them.
+/// Which keys are scored: joined codes, or the high bytes of planes.
+enum class Codes { joined, high };
+
+/// A pair of channels of 8 tokens.
+template <Codes C>
+__m256i load_codes(const std::byte* keys, std::ptrdiff_t vector) {
+    if constexpr (C == Codes::joined)
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys) + vector);
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + vector));
+}
+
+/// Folds one vector of scores of one row.
 inline void fold_scores(const IndexBlock& block, __m256 score, int vector, int visible,
                         __m256& best) {
     const int first = vector * kLanes;
@@ -88,22 +99,21 @@ inline void fold_scores(const IndexBlock& block, __m256 score, int vector, int v
 }
 
 /// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens.
-template <int R, int V>
-void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int* visible,
-                int vector, __m256* best) {
+template <Codes C, int R, int V>
+void fold_codes(const IndexBlock& block, int row, int vector, __m256* best) {
     __m256i acc[R][V];
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_si256();
+    const std::int16_t* queries = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
     constexpr int kVectorsARow = kStripTokens / kLanes;
     const int pairs = block.dim / 2;
     const std::ptrdiff_t strip = static_cast<std::ptrdiff_t>(pairs) * kVectorsARow;
-    const auto* keys = reinterpret_cast<const __m256i*>(block.keys) +
-                       vector / kVectorsARow * strip + vector % kVectorsARow;
+    std::ptrdiff_t at = vector / kVectorsARow * strip + vector % kVectorsARow;
 #pragma GCC unroll 2
-    for (int pair = 0; pair < pairs; ++pair, keys += kVectorsARow) {
+    for (int pair = 0; pair < pairs; ++pair, at += kVectorsARow) {
         __m256i k[V];
         for (int v = 0; v < V; ++v)
-            k[v] = _mm256_loadu_si256(keys + v / kVectorsARow * strip + v % kVectorsARow);
+            k[v] = load_codes<C>(block.keys, at + v / kVectorsARow * strip + v % kVectorsARow);
         for (int r = 0; r < R; ++r) {
             std::int32_t two = 0;
             std::memcpy(&two, queries + static_cast<std::ptrdiff_t>(r) * block.dim + 2 * pair, 4);
@@ -113,8 +123,14 @@ void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int*
         }
     }
     for (int r = 0; r < R; ++r)
-        for (int v = 0; v < V; ++v)
-            fold_scores(block, _mm256_cvtepi32_ps(acc[r][v]), vector + v, visible[r], best[r]);
+        for (int v = 0; v < V; ++v) {
+            __m256 score = _mm256_cvtepi32_ps(acc[r][v]);
+            if constexpr (C == Codes::high) {
+                const __m256 unit = _mm256_set1_ps(static_cast<float>(1 << low_bits(block.dim)));
+                score = _mm256_fmadd_ps(score, unit, _mm256_set1_ps(block.margins[row + r]));
+            }
+            fold_scores(block, score, vector + v, block.visible[row + r], best[r]);
+        }
 }
 
 /// Rows of one pass over a page, at most: their codes and a strip share the first level of the
@@ -122,70 +138,67 @@ void fold_codes(const IndexBlock& block, const std::int16_t* queries, const int*
 constexpr int kPassRows = 48;
 
 /// One strip of tokens for all rows: it stays in the first level of the cache meanwhile.
-template <int V>
+template <Codes C, int V>
 void score_strip(const IndexBlock& block, int row, int n_rows, int vector, __m256* best) {
-    const std::int16_t* codes = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
-    const int* visible = block.visible + row;
     int r = 0;
-    for (; r + 4 <= n_rows; r += 4)
-        fold_codes<4, V>(block, codes + r * block.dim, visible + r, vector, best + r);
-    for (; r < n_rows; ++r)
-        fold_codes<1, V>(block, codes + r * block.dim, visible + r, vector, best + r);
+    for (; r + 4 <= n_rows; r += 4) fold_codes<C, 4, V>(block, row + r, vector, best + r);
+    for (; r + 2 <= n_rows; r += 2) fold_codes<C, 2, V>(block, row + r, vector, best + r);
+    for (; r < n_rows; ++r) fold_codes<C, 1, V>(block, row + r, vector, best + r);
 }
 
-void score_many(const IndexBlock& block, int row, int n_rows) {
+template <Codes C>
+void score_pass(const IndexBlock& block, int row, int n_rows) {
     __m256 best[kPassRows];
     const int most = *std::max_element(block.visible + row, block.visible + row + n_rows);
     const int run = block.block_tokens / kLanes;
+    const int wide = n_rows >= 4 ? 2 : 4;  // 16 registers hold the sums, keys and a query
     for (int first = 0, out = 0; first < kBlockTokens / kLanes; first += run, ++out) {
         for (int r = 0; r < n_rows; ++r)
             best[r] = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
         const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
-        int v = first;
-        for (; v + 2 <= last; v += 2) score_strip<2>(block, row, n_rows, v, best);
-        for (; v < last; ++v) score_strip<1>(block, row, n_rows, v, best);
-        for (int r = 0; r < n_rows; ++r)
-            block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
-    }
-}
-
-template <int R>
-void score_code_rows(const IndexBlock& block, int row) {
-    const std::int16_t* queries = block.query_codes + static_cast<std::ptrdiff_t>(row) * block.dim;
-    const int* visible = block.visible + row;
-    const int most = *std::max_element(visible, visible + R);
-    const int run = block.block_tokens / kLanes;
-    for (int first = 0, out = 0; first < kBlockTokens / kLanes; first += run, ++out) {
-        __m256 best[R];
-        for (int r = 0; r < R; ++r)
-            best[r] = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
-        const int last = std::min(first + run, (most + kLanes - 1) / kLanes);
-        int v = first;
         fetch_part(block.ahead, out, kBlockTokens / block.block_tokens);
-        for (; v + 4 <= last; v += 4) fold_codes<R, 4>(block, queries, visible, v, best);
-        for (; v < last; ++v) fold_codes<R, 1>(block, queries, visible, v, best);
-        for (int r = 0; r < R; ++r)
+        int v = first;
+        if (wide == 4)
+            for (; v + 4 <= last; v += 4) score_strip<C, 4>(block, row, n_rows, v, best);
+        for (; v + 2 <= last; v += 2) score_strip<C, 2>(block, row, n_rows, v, best);
+        for (; v < last; ++v) score_strip<C, 1>(block, row, n_rows, v, best);
+        for (int r = 0; r < n_rows; ++r)
             block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
     }
 }
 
+template <Codes C>
 void score_codes(const IndexBlock& block) {
-    int row = 0;
-    for (; row + 4 <= block.n_rows; row += kPassRows)
-        score_many(block, row, std::min(kPassRows, block.n_rows - row));
-    for (; row + 2 <= block.n_rows; row += 2) score_code_rows<2>(block, row);
-    if (row < block.n_rows) score_code_rows<1>(block, row);
+    for (int row = 0; row < block.n_rows; row += kPassRows)
+        score_pass<C>(block, row, std::min(kPassRows, block.n_rows - row));
 }
 
 }  // namespace
 
 void score_blocks(const IndexBlock& block) {
-    if (block.type == KvType::int13) return score_codes(block);
+    if (block.type == KvType::int13) return score_codes<Codes::joined>(block);
     with_type(block.type, [&](auto type) {
         int row = 0;
         for (; row + 3 <= block.n_rows; row += 3) score_rows<type.value, 3>(block, row);
         for (; row < block.n_rows; ++row) score_rows<type.value, 1>(block, row);
     });
+}
+
+void bound_blocks(const IndexBlock& block) {
+    score_codes<Codes::high>(block);
+}
+
+void join_codes(const std::byte* planes, int dim, std::int16_t* codes) {
+    const int n = dim * kBlockTokens;
+    const __m128i bits = _mm_cvtsi32_si128(low_bits(dim));
+    for (int i = 0; i < n; i += 16) {
+        const auto load = [&](int at) {
+            return _mm_loadu_si128(reinterpret_cast<const __m128i*>(planes + at));
+        };
+        const __m256i high = _mm256_sll_epi16(_mm256_cvtepi8_epi16(load(i)), bits);
+        const __m256i low = _mm256_cvtepu8_epi16(load(n + i));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + i), _mm256_add_epi16(high, low));
+    }
 }
 
 }  // namespace skein::model::avx2

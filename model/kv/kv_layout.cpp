@@ -19,21 +19,22 @@ std::size_t stored_bytes(KvType type, int channels) {
 }
 
 /// How a transposed matrix lies in memory: strips of tokens, in each a row for every unit of
-/// channels. See strip_at, and index_code_at for int13.
+/// channels. See strip_at, and index_code_at for the planes of int13.
 struct Transposed {
     std::size_t unit;   ///< bytes of the channels that stand together
     std::size_t units;  ///< of one token
     std::size_t strip;  ///< tokens
 
     Transposed(KvType type, int channels)
-        : unit(element_bytes(type) * (type == KvType::int13 ? 2 : 1)),
-          units(static_cast<std::size_t>(channels) * element_bytes(type) / unit),
+        : unit(type == KvType::int13 ? 2 : element_bytes(type)),
+          units(static_cast<std::size_t>(channels) / (type == KvType::int13 ? 2 : 1)),
           strip(type == KvType::int13 ? kStripTokens : kStripColumns) {}
     std::size_t row_bytes() const { return strip * unit; }
     std::size_t strip_bytes() const { return units * row_bytes(); }
     std::size_t column(std::size_t token) const {
         return token / strip * strip_bytes() + token % strip * unit;
     }
+    std::size_t bytes() const { return kBlockTokens * unit * units; }
 };
 
 template <typename Element>
@@ -42,24 +43,40 @@ void scatter(const std::byte* row, const Transposed& to, std::byte* column) {
         std::memcpy(column + d * to.row_bytes(), row + d * sizeof(Element), sizeof(Element));
 }
 
+using Row = std::array<std::byte, kLargestHeadDim * sizeof(float)>;
+
+/// The planes of a row of codes.
+void split_codes(const Row& row, int channels, Row& high, Row& low) {
+    const int bits = low_bits(channels);
+    for (std::size_t d = 0; d < static_cast<std::size_t>(channels); ++d) {
+        std::int16_t code = 0;
+        std::memcpy(&code, row.data() + d * sizeof code, sizeof code);
+        high[d] = static_cast<std::byte>(code >> bits);
+        low[d] = static_cast<std::byte>(code & ((1 << bits) - 1));
+    }
+}
+
 /// Writes one vector as a column of a transposed matrix [channels, 128] with scales after it.
 void store_column(const CpuKernels& kernels, KvType type, int channels, std::byte* matrix,
                   int token, const float* x) {
-    std::array<std::byte, kLargestHeadDim * sizeof(float)> row;
+    Row row;
     float scale = 0;
     kernels.encode(type, x, channels, row.data(), scale);
     const Transposed layout(type, channels);
     const auto at = static_cast<std::size_t>(token);
     std::byte* to = matrix + layout.column(at);
-    switch (layout.unit) {
-        case 1:
-            scatter<std::uint8_t>(row.data(), layout, to);
-            break;
-        case 2:
-            scatter<std::uint16_t>(row.data(), layout, to);
-            break;
-        default:
-            scatter<std::uint32_t>(row.data(), layout, to);
+    if (type == KvType::int13) {
+        Row high;
+        Row low;
+        split_codes(row, channels, high, low);
+        scatter<std::uint16_t>(high.data(), layout, to);
+        scatter<std::uint16_t>(low.data(), layout, to + layout.bytes());
+    } else if (layout.unit == 1) {
+        scatter<std::uint8_t>(row.data(), layout, to);
+    } else if (layout.unit == 2) {
+        scatter<std::uint16_t>(row.data(), layout, to);
+    } else {
+        scatter<std::uint32_t>(row.data(), layout, to);
     }
     if (has_scales(type))
         std::memcpy(matrix + matrix_bytes(type, channels) + at * sizeof scale, &scale,
@@ -70,16 +87,17 @@ void store_column(const CpuKernels& kernels, KvType type, int channels, std::byt
 void copy_columns(KvType type, int channels, const std::byte* from, std::byte* to, int tokens) {
     const Transposed layout(type, channels);
     const auto kept = static_cast<std::size_t>(tokens);
-    for (std::size_t first = 0; first < kept; first += layout.strip) {
-        const std::size_t used = std::min(layout.strip, kept - first) * layout.unit;
-        for (std::size_t d = 0; d < layout.units; ++d) {
-            const std::size_t row = layout.column(first) + d * layout.row_bytes();
-            std::memcpy(to + row, from + row, used);
+    const std::size_t matrix = matrix_bytes(type, channels);
+    for (std::size_t plane = 0; plane < matrix; plane += layout.bytes()) {
+        for (std::size_t first = 0; first < kept; first += layout.strip) {
+            const std::size_t used = std::min(layout.strip, kept - first) * layout.unit;
+            for (std::size_t d = 0; d < layout.units; ++d) {
+                const std::size_t row = plane + layout.column(first) + d * layout.row_bytes();
+                std::memcpy(to + row, from + row, used);
+            }
         }
     }
-    if (!has_scales(type)) return;
-    const std::size_t scales = matrix_bytes(type, channels);
-    std::memcpy(to + scales, from + scales, kept * sizeof(float));
+    if (has_scales(type)) std::memcpy(to + matrix, from + matrix, kept * sizeof(float));
 }
 
 /// The parts of the first tokens' rows in each strip of a matrix [128, channels].
@@ -95,7 +113,7 @@ void for_strips(KvType type, int channels, const Body& body) {
 /// Writes one vector as a row of a matrix [128, channels] with scales after it.
 void store_row(const CpuKernels& kernels, KvType type, int channels, std::byte* matrix, int token,
                const float* x) {
-    std::array<std::byte, kLargestHeadDim * sizeof(float)> row;
+    Row row;
     float scale = 0;
     kernels.encode(type, x, channels, row.data(), scale);
     const auto at = static_cast<std::size_t>(token);

@@ -381,6 +381,73 @@ TEST_SUITE("model/cpu/kernels") {
         }
     }
 
+    TEST_CASE("bounds of high bytes: equal bits, and never below the score of the whole codes") {
+        test::Numbers numbers(47);
+        for (const int dim : {8, 32, 64, 128, 256}) {
+            const int limit = exact_dot_limit(dim);
+            const int bits = low_bits(dim);
+            const auto size = static_cast<std::size_t>(dim) * kBlockTokens;
+            CAPTURE(dim);
+            CHECK((limit >> bits) <= 127);
+            CHECK((-limit >> bits) >= -128);
+            for (int round = 0; round < 20; ++round) {
+                const int rows = 1 + round % 6;
+                // Random codes, and codes at the limit, all signs alike: the worst for the margin.
+                const auto code = [&] {
+                    const int any = numbers.below(2 * limit + 1) - limit;
+                    return static_cast<std::int16_t>(round < 10              ? any
+                                                     : any < 0 && round < 15 ? -limit
+                                                                             : limit);
+                };
+                std::vector<std::int16_t> keys(size);
+                std::vector<std::byte> planes(2 * size);
+                for (std::size_t i = 0; i < size; ++i) {
+                    keys[i] = code();
+                    planes[i] = static_cast<std::byte>(keys[i] >> bits);
+                    planes[size + i] = static_cast<std::byte>(keys[i] & ((1 << bits) - 1));
+                }
+                std::vector<std::int16_t> queries(static_cast<std::size_t>(rows * dim));
+                for (std::int16_t& q : queries) q = code();
+                std::vector<float> scales = numbers.floats(kBlockTokens, 1e-3F);
+                for (float& scale : scales) scale = std::fabs(scale);
+                std::vector<float> margins;
+                for (int row = 0; row < rows; ++row)
+                    margins.push_back(score_margin(queries.data() + row * dim, dim));
+                std::vector<int> visible(static_cast<std::size_t>(rows));
+                for (int& seen : visible) seen = 1 + numbers.below(kBlockTokens);
+                IndexBlock block;
+                block.type = KvType::int13;
+                block.key_scales = scales.data();
+                block.dim = dim;
+                block.n_rows = rows;
+                block.query_codes = queries.data();
+                block.margins = margins.data();
+                block.visible = visible.data();
+                block.block_tokens = kBlockTokens;
+                block.stride = 1;
+                std::vector<float> bounds[2];
+                for (const CpuKernels* table : available_kernels()) {
+                    CAPTURE(table->name);
+                    std::vector<std::int16_t> joined(size);
+                    table->join_codes(planes.data(), dim, joined.data());
+                    CHECK(joined == keys);
+                    std::vector<float> scores(static_cast<std::size_t>(rows));
+                    std::vector<float>& bound = bounds[table->isa == Isa::scalar ? 0 : 1];
+                    bound.resize(static_cast<std::size_t>(rows));
+                    block.best = bound.data();
+                    block.keys = planes.data();
+                    table->bound_blocks(block);
+                    block.best = scores.data();
+                    block.keys = reinterpret_cast<const std::byte*>(joined.data());
+                    table->score_blocks(block);
+                    for (std::size_t row = 0; row < scores.size(); ++row)
+                        CHECK(bound[row] >= scores[row]);
+                    CHECK(bound == bounds[0]);
+                }
+            }
+        }
+    }
+
     TEST_CASE("block scores: tokens that may not be seen and NaN scores never win") {
         std::vector<float> keys(8 * kBlockTokens, 1.0F);
         keys[3] = std::nanf("");  // token 3, channel 0

@@ -102,6 +102,39 @@ TEST_SUITE("model/engine/m3_bits") {
         CHECK(hashes.size() == 1);
     }
 
+    TEST_CASE("bounds skip most pages, and choose what a full scan chooses, evicted pages too") {
+        // 10,000 tokens: a decoded token bounds its pages first, a prefill scores all of them.
+        const auto runtime = test::open_runtime(test::fixtures() / "m3-recall" / "model-bf16.gguf");
+        const Tokens tokens = test::some_tokens(6, 900, 8);
+        for (const bool evict : {false, true}) {
+            CAPTURE(evict);
+            Session prefilled = make_session(runtime, 16384, ChoiceRecording::all);
+            prefilled.fill_synthetic(10000, 3);
+            if (evict) {
+                prefilled.evict(0, 1);
+                prefilled.evict(20, 45);
+            }
+            Session decoded = prefilled.fork();
+            const BoundedPages before = runtime->bounded_pages();
+            for (const Token token : tokens) decoded.decode(token);
+            const BoundedPages after = runtime->bounded_pages();
+            Tokens all(prefilled.tokens().begin(), prefilled.tokens().end());
+            all.insert(all.end(), tokens.begin(), tokens.end());
+            prefilled.sync(all);
+            CHECK(state_of(decoded) == state_of(prefilled));
+            const auto one = decoded.choices()->read();
+            const auto other = prefilled.choices()->read();
+            REQUIRE(one.size() == tokens.size());
+            REQUIRE(other.size() == tokens.size());
+            for (std::size_t i = 0; i < one.size(); ++i)
+                for (std::size_t layer = 0; layer < one[i].layers.size(); ++layer)
+                    CHECK(one[i].layers[layer].blocks == other[i].layers[layer].blocks);
+            const auto bounded = after.bounded - before.bounded;
+            CHECK(bounded == 3 * 6 * 79);  // layers, tokens, pages
+            CHECK(after.scored - before.scored < bounded);
+        }
+    }
+
     TEST_CASE("sparse model: forks, rewinds and batch neighbours never change a bit") {
         const Tokens tokens = prompt();
         const auto runtime = test::open_runtime(tiny("model-f32.gguf"));
