@@ -7,8 +7,9 @@
 //   index  = element[index_dim, 128] scale[128]?     of layers with an index branch
 //   bounds = f32[n_kv_heads][2][head_dim]            of retrofitted layers: see retrofit.h
 //
-// Types and scales: see KvType. Matrices lie in strips (strip_at, index_code_at). Keys are transposed
-// so that scores of 8 tokens are one vector; see CpuKernels::attend. Index keys have a type of their own: a wrong score there swaps a whole block.
+// Types and scales: see KvType. Matrices lie in strips (strip_at, index_code_at). Keys are
+// transposed so that scores of 8 tokens are one vector; see CpuKernels::attend. Index keys have a
+// type of their own: a wrong score there swaps a whole block.
 
 #include <cstddef>
 #include <vector>
