@@ -45,20 +45,17 @@ TEST_CASE("3: the limit of processes holds whoever starts the harness") {
     ResourceLimits bounds = limits();
     bounds.pids = 20;
     int uid = -1;
-    int gate[2];  // the command waits until we have looked
-    REQUIRE(pipe2(gate, O_CLOEXEC) == 0);
+    const Gate gate;
     Command command = bash("read -r -u 5; exec /attack/skein-attack fork-bomb 200");
-    command.descriptors = {{gate[0], 5}};
+    command.descriptors = gate.inside();
     command.on_started = [&](int pid) {
         const std::string status = read_file("/proc/" + std::to_string(pid) + "/status");
         uid = std::stoi(status.substr(status.find("Uid:") + 4));
-        CHECK(write(gate[1], "\n", 1) == 1);
+        gate.open();
     };
     const ProcessResult result = run(command, policy(), bounds);
     CHECK(verdict(result, "children") == "19");
     CHECK(uid > 0);
-    close(gate[0]);
-    close(gate[1]);
 }
 
 TEST_CASE("15: a background daemon that holds the pipe does not hold the call") {
@@ -79,8 +76,8 @@ TEST_CASE("16: a double-forked daemon that ignores signals is dead at the end") 
 }
 
 TEST_CASE("18: process substitution that outlives the script does not hang") {
-    const ProcessResult result = run(
-        bash("cd /tmp; exec > >(tee log); echo through; until [ -s log ]; do :; done"));
+    const ProcessResult result =
+        run(bash("cd /tmp; exec > >(tee log); echo through; until [ -s log ]; do :; done"));
     CHECK(result.ok());
     CHECK(result.out.text() == "through\n");
 }

@@ -61,10 +61,13 @@ TEST_CASE("34: no command line inside or outside shows the policy or secrets") {
     SandboxPolicy rules = policy();
     rules.environment.emplace("TOKEN", "hidden-in-environment");
     std::string outside;
-    Command command = bash("cat /proc/1/cmdline | tr '\\0' ' '");
+    const Gate gate;
+    Command command = bash("read -r -u 5; cat /proc/1/cmdline | tr '\\0' ' '");
+    command.descriptors = gate.inside();
     command.on_started = [&](int) {
         for (const auto& entry : std::filesystem::directory_iterator("/proc"))
             outside += read_file(entry.path() / "cmdline");
+        gate.open();
     };
     const ProcessResult result = run(command, rules);
     CHECK(result.out.text().find("/run/skein/init init ") == 0);

@@ -1,5 +1,6 @@
 #include "tests/sandbox/support.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,6 +53,19 @@ Sandbox& full_sandbox() {
 
 fs::path attack_directory() {
     return fs::path(SKEIN_BUILD_DIR) / "tests/sandbox/attack";
+}
+
+Gate::Gate() {
+    REQUIRE(pipe2(ends_, O_CLOEXEC) == 0);
+}
+
+Gate::~Gate() {
+    close(ends_[0]);
+    close(ends_[1]);
+}
+
+void Gate::open() const {
+    CHECK(write(ends_[1], "\n", 1) == 1);
 }
 
 SandboxPolicy policy() {

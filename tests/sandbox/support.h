@@ -31,6 +31,21 @@ Command attack(std::vector<std::string> arguments);
 ProcessResult run(const Command& command, const SandboxPolicy& rules = policy(),
                   const ResourceLimits& bounds = limits());
 
+/// Where a command waits until the test has looked at it: a script that begins with
+/// `read -r -u 5;` and has `descriptors = gate.inside()`.
+class Gate {
+  public:
+    Gate();
+    ~Gate();
+    Gate(const Gate&) = delete;
+    Gate& operator=(const Gate&) = delete;
+    std::vector<PassedDescriptor> inside() const { return {{ends_[0], 5}}; }
+    void open() const;
+
+  private:
+    int ends_[2];
+};
+
 /// Live processes of the machine that carry the mark of `policy()`, or whose session was led by one
 /// of `supervisors`.
 std::vector<int> survivors(const std::vector<int>& supervisors = {});
