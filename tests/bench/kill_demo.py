@@ -143,7 +143,7 @@ def main():
     print(f"  geometric mean {result['geomean_speedup']:.2f} x; {len(after['event'])} events, {len(after['step'])} steps")
     counts = {task["evaluations"] for task in result["tasks"]}
     if len(counts) != 1:
-        fail(f"tasks have different numbers of evaluations: {counts}")
+        fail(f"tasks have different numbers of evaluations: {counts}; did the time of the configuration run out? Try a quiet machine")
     played = subprocess.run([arguments.skein, "replay", run, "--mode", "playback", "--json"],
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     report = json.loads(played.stdout.strip().splitlines()[-1])
