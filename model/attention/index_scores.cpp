@@ -22,8 +22,10 @@ struct Token {
     int blocks_a_page;
     std::span<const std::uint8_t> evicted;
 
+    /// The token's own page, the last, competes with none: it is always selected.
     bool candidate(int page) const {
-        return evicted.empty() || evicted[static_cast<std::size_t>(page)] == 0;
+        return page < pages - 1 &&
+               (evicted.empty() || evicted[static_cast<std::size_t>(page)] == 0);
     }
     IndexBlock view(int page, std::array<int, kMostSelectedBlocks>& visible, float* best) const {
         const IndexBlock stored = index_view(call, queries.block_tokens, page);
@@ -83,6 +85,7 @@ class Wanted {
             if (token_.candidate(page)) pages.push_back(page);
         const auto most = std::min(pages.size(), static_cast<std::size_t>(n));
         std::vector<std::int32_t> found;
+        if (most == 0) return found;
         for (int row = 0; row < token_.queries.n_rows; ++row) {
             const auto middle = pages.begin() + static_cast<std::ptrdiff_t>(most);
             std::nth_element(
@@ -126,8 +129,8 @@ class Wanted {
     std::vector<std::uint8_t> marks_;
 };
 
-/// The scores of one token in two passes. A page left out has `top_k - 1` pages before it in every
-/// row, so it is not selected; forced blocks only take places away.
+/// The scores of one token in two passes. A page left out has `top_k - 1` candidates before it in
+/// every row, so it is not selected; forced blocks only take places away.
 void score_filtered(const Token& token, int top_k, AttentionScratch& scratch) {
     std::vector<float>& bounds = scratch.block_bounds;
     bounds.resize(scratch.block_scores.size());
@@ -143,6 +146,11 @@ void score_filtered(const Token& token, int top_k, AttentionScratch& scratch) {
 }
 
 }  // namespace
+
+bool bounds_pages(const KvLayout& layout, const MsaConfig& msa, int pages) {
+    return layout.index_type() == KvType::int13 && msa.block_tokens == kBlockTokens &&
+           pages >= kPagesASelected * msa.top_k;
+}
 
 IndexBlock index_view(const AttentionCall& call, int block_tokens, int page) {
     const KvLayout& layout = call.table->layout();
@@ -200,8 +208,7 @@ void score_token(const AttentionCall& call, const IndexCall& index, const CpuKer
     queries.query_codes = codes.data();
     queries.block_tokens = index.msa->block_tokens;
     Token token{call, kernels, pool, queries, pages, blocks_a_page, evicted};
-    if (layout.index_type() == KvType::int13 && blocks_a_page == 1 &&
-        pages >= kPagesASelected * index.msa->top_k) {
+    if (bounds_pages(layout, *index.msa, pages)) {
         std::vector<float> margins;
         for (int row = 0; row < rows; ++row)
             margins.push_back(

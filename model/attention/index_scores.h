@@ -26,8 +26,11 @@ void read_index_keys(const CpuKernels& kernels, IndexBlock& block, IndexKeys& ke
 void encode_queries(const KvLayout& layout, const CpuKernels& kernels, const float* queries,
                     int n_rows, std::vector<std::int16_t>& codes);
 
+/// Whether score_token bounds so many pages before it scores some of them.
+bool bounds_pages(const KvLayout& layout, const MsaConfig& msa, int pages);
+
 /// Scores all blocks for the KV heads of one token, in scratch.block_scores
-/// [n_kv_heads, pages * blocks a page]. With int13 keys and many pages, the high bytes of the keys
+/// [n_kv_heads, pages * blocks a page]. Where bounds_pages says so, the high bytes of the keys
 /// bound every block's score first; only blocks whose bound reaches the scores of the best ones are
 /// scored, the others get minus infinity: select_blocks chooses the same.
 /// Shapes: evicted [blocks] or empty. Requires: call.n_tokens is 1.
