@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/attention/index_scores.h"
 #include "model/cpu/huge_buffer.h"
 #include "model/cpu/roof.h"
 #include "model/cpu/thread_pool.h"
@@ -78,7 +79,14 @@ void add_selection(const Engine& engine, const KvLayout& layout, const LayerConf
         const bool integers = engine.index_kv_type() == KvType::int13;
         (integers ? work.index_ops : work.attention_flops) +=
             2.0 * layer.n_kv_heads * config.msa.index_dim * (depth + 1) * tokens;
-        bytes = static_cast<double>(layout.index_bytes()) * (depth + 1) / kBlockTokens;
+        const double page = static_cast<double>(layout.index_bytes());
+        bytes = page * (depth + 1) / kBlockTokens;
+        const int pages = static_cast<int>(depth) / kBlockTokens + 1;
+        if (bounds_pages(layout, config.msa, pages)) {
+            // The low bytes only of the pages that are scored, which are at least those selected.
+            const double low = static_cast<double>(config.msa.index_dim) * kBlockTokens;
+            bytes -= low * ((depth + 1) / kBlockTokens - config.msa.top_k);
+        }
     } else if (layer.attention == AttentionKind::retrofit) {
         // Two products, a maximum and a sum for each channel of a block's bounds.
         work.attention_flops += 4.0 * config.n_heads * config.head_dim * blocks * tokens;

@@ -6,7 +6,6 @@
 namespace skein::model {
 namespace {
 
-constexpr int kMostRows = kMostAttendRows;
 constexpr int kListToShare = 64;  // folding fewer blocks is not worth waking a thread
 
 /// The keys and values that the item after this one reads.
@@ -26,14 +25,14 @@ void attend_part(const AttentionCall& call, const BlockLists& lists, const CpuKe
     const int kv_head = item / lists.count;
     const int list = lists.per_head ? kv_head * lists.count : 0;
     const int begin = lists.begins[list + item % lists.count];
-    std::array<int, kMostRows> visible{};
+    std::array<int, kMostAttendRows> visible{};
     visible.fill(std::min(lists.block_tokens, call.start + 1 - begin));
     const int group = call.group();
     const int head_dim = call.head_dim();
-    for (int row = 0; row < group; row += kMostRows) {
+    for (int row = 0; row < group; row += kMostAttendRows) {
         AttentionBlock block = block_view(call, kv_head, begin);
         const std::ptrdiff_t part = static_cast<std::ptrdiff_t>(item) * group + row;
-        block.n_rows = std::min(kMostRows, group - row);
+        block.n_rows = std::min(kMostAttendRows, group - row);
         block.queries =
             call.queries + static_cast<std::ptrdiff_t>(kv_head * group + row) * head_dim;
         block.visible = visible.data();

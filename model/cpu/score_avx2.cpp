@@ -98,9 +98,10 @@ inline void fold_scores(const IndexBlock& block, __m256 score, int vector, int v
     best = _mm256_max_ps(score, best);
 }
 
-/// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens.
+/// As fold_vectors, on codes: a 256-bit vector holds a pair of channels of 8 tokens. `unit`: what a
+/// high byte counts.
 template <Codes C, int R, int V>
-void fold_codes(const IndexBlock& block, int row, int vector, __m256* best) {
+void fold_codes(const IndexBlock& block, float unit, int row, int vector, __m256* best) {
     __m256i acc[R][V];
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < V; ++v) acc[r][v] = _mm256_setzero_si256();
@@ -125,10 +126,9 @@ void fold_codes(const IndexBlock& block, int row, int vector, __m256* best) {
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < V; ++v) {
             __m256 score = _mm256_cvtepi32_ps(acc[r][v]);
-            if constexpr (C == Codes::high) {
-                const __m256 unit = _mm256_set1_ps(static_cast<float>(1 << low_bits(block.dim)));
-                score = _mm256_fmadd_ps(score, unit, _mm256_set1_ps(block.margins[row + r]));
-            }
+            if constexpr (C == Codes::high)
+                score = _mm256_fmadd_ps(score, _mm256_set1_ps(unit),
+                                        _mm256_set1_ps(block.margins[row + r]));
             fold_scores(block, score, vector + v, block.visible[row + r], best[r]);
         }
 }
@@ -139,11 +139,12 @@ constexpr int kPassRows = 48;
 
 /// One strip of tokens for all rows: it stays in the first level of the cache meanwhile.
 template <Codes C, int V>
-void score_strip(const IndexBlock& block, int row, int n_rows, int vector, __m256* best) {
+void score_strip(const IndexBlock& block, float unit, int row, int n_rows, int vector,
+                 __m256* best) {
     int r = 0;
-    for (; r + 4 <= n_rows; r += 4) fold_codes<C, 4, V>(block, row + r, vector, best + r);
-    for (; r + 2 <= n_rows; r += 2) fold_codes<C, 2, V>(block, row + r, vector, best + r);
-    for (; r < n_rows; ++r) fold_codes<C, 1, V>(block, row + r, vector, best + r);
+    for (; r + 4 <= n_rows; r += 4) fold_codes<C, 4, V>(block, unit, row + r, vector, best + r);
+    for (; r + 2 <= n_rows; r += 2) fold_codes<C, 2, V>(block, unit, row + r, vector, best + r);
+    for (; r < n_rows; ++r) fold_codes<C, 1, V>(block, unit, row + r, vector, best + r);
 }
 
 template <Codes C>
@@ -151,6 +152,7 @@ void score_pass(const IndexBlock& block, int row, int n_rows) {
     __m256 best[kPassRows];
     const int most = *std::max_element(block.visible + row, block.visible + row + n_rows);
     const int run = block.block_tokens / kLanes;
+    const auto unit = static_cast<float>(1 << low_bits(block.dim));
     const int wide = n_rows >= 4 ? 2 : 4;  // 16 registers hold the sums, keys and a query
     for (int first = 0, out = 0; first < kBlockTokens / kLanes; first += run, ++out) {
         for (int r = 0; r < n_rows; ++r)
@@ -159,9 +161,9 @@ void score_pass(const IndexBlock& block, int row, int n_rows) {
         fetch_part(block.ahead, out, kBlockTokens / block.block_tokens);
         int v = first;
         if (wide == 4)
-            for (; v + 4 <= last; v += 4) score_strip<C, 4>(block, row, n_rows, v, best);
-        for (; v + 2 <= last; v += 2) score_strip<C, 2>(block, row, n_rows, v, best);
-        for (; v < last; ++v) score_strip<C, 1>(block, row, n_rows, v, best);
+            for (; v + 4 <= last; v += 4) score_strip<C, 4>(block, unit, row, n_rows, v, best);
+        for (; v + 2 <= last; v += 2) score_strip<C, 2>(block, unit, row, n_rows, v, best);
+        for (; v < last; ++v) score_strip<C, 1>(block, unit, row, n_rows, v, best);
         for (int r = 0; r < n_rows; ++r)
             block.best[(row + r) * block.stride + out] = max_of_lanes(best[r]);
     }

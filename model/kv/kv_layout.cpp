@@ -43,6 +43,17 @@ void scatter(const std::byte* row, const Transposed& to, std::byte* column) {
         std::memcpy(column + d * to.row_bytes(), row + d * sizeof(Element), sizeof(Element));
 }
 
+/// Scales [128] follow a matrix of `bytes` bytes.
+void store_scale(KvType type, std::byte* matrix, std::size_t bytes, std::size_t token,
+                 float scale) {
+    if (has_scales(type)) std::memcpy(matrix + bytes + token * sizeof scale, &scale, sizeof scale);
+}
+
+void copy_scales(KvType type, const std::byte* from, std::byte* to, std::size_t bytes,
+                 std::size_t tokens) {
+    if (has_scales(type)) std::memcpy(to + bytes, from + bytes, tokens * sizeof(float));
+}
+
 using Row = std::array<std::byte, kLargestHeadDim * sizeof(float)>;
 
 /// The planes of a row of codes.
@@ -78,9 +89,7 @@ void store_column(const CpuKernels& kernels, KvType type, int channels, std::byt
     } else {
         scatter<std::uint32_t>(row.data(), layout, to);
     }
-    if (has_scales(type))
-        std::memcpy(matrix + matrix_bytes(type, channels) + at * sizeof scale, &scale,
-                    sizeof scale);
+    store_scale(type, matrix, matrix_bytes(type, channels), at, scale);
 }
 
 /// The first tokens of a transposed matrix and of its scales.
@@ -97,7 +106,7 @@ void copy_columns(KvType type, int channels, const std::byte* from, std::byte* t
             }
         }
     }
-    if (has_scales(type)) std::memcpy(to + matrix, from + matrix, kept * sizeof(float));
+    copy_scales(type, from, to, matrix, kept);
 }
 
 /// The parts of the first tokens' rows in each strip of a matrix [128, channels].
@@ -122,9 +131,7 @@ void store_row(const CpuKernels& kernels, KvType type, int channels, std::byte* 
         std::memcpy(matrix + start + at * width, from, width);
         from += width;
     });
-    if (has_scales(type))
-        std::memcpy(matrix + matrix_bytes(type, channels) + at * sizeof scale, &scale,
-                    sizeof scale);
+    store_scale(type, matrix, matrix_bytes(type, channels), at, scale);
 }
 
 /// The first tokens of a matrix [128, channels] and of its scales.
@@ -133,9 +140,7 @@ void copy_rows(KvType type, int channels, const std::byte* from, std::byte* to, 
     for_strips(type, channels, [&](std::size_t start, std::size_t width) {
         std::memcpy(to + start, from + start, kept * width);
     });
-    if (!has_scales(type)) return;
-    const std::size_t scales = matrix_bytes(type, channels);
-    std::memcpy(to + scales, from + scales, kept * sizeof(float));
+    copy_scales(type, from, to, matrix_bytes(type, channels), kept);
 }
 
 }  // namespace

@@ -44,14 +44,19 @@ TEST_SUITE("model/bench") {
         CHECK_THROWS_AS(measure_speed(*engine, options), Error);
     }
 
-    TEST_CASE("work at depth: a sparse layer reads the selected blocks and all index keys") {
+    TEST_CASE("work at depth: a sparse layer reads the selected blocks and half the index keys") {
         const auto engine = recall_engine();
         const ModelConfig& config = engine->config();
         const double token = static_cast<double>(engine->kv_bytes_per_token());
         const double vector = 64 * 2 + 4;  // 64 codes of 16 bits and their scale
         const StepWork deep = step_work(*engine, 100'000, 1);
         CHECK(deep.kv_bytes == doctest::Approx(3 * 2 * 2 * vector * 16 * 128));
-        CHECK(deep.index_bytes == doctest::Approx(3 * vector * 100'001));
+        // High bytes and scales of all keys, low bytes of the selected pages.
+        CHECK(deep.index_bytes == doctest::Approx(3 * ((64 + 4) * 100'001 + 64 * 16 * 128)));
+        EngineOptions floats;
+        floats.index_kv = KvType::bf16;
+        CHECK(step_work(*recall_engine(floats), 100'000, 1).index_bytes ==
+              doctest::Approx(3 * 64 * 2 * 100'001));
         CHECK(deep.index_ops == doctest::Approx(2.0 * 3 * 2 * 64 * 100'001));
         CHECK(deep.attention_flops == doctest::Approx(4.0 * 3 * 4 * 64 * 16 * 128));
         const StepWork shallow = step_work(*engine, 999, 1);
